@@ -27,7 +27,7 @@ from firecircle.files import read_regular, write_whole
 from firecircle.lab.datasets import BadRow, read_dataset
 from firecircle.lab.plan import DatasetPlan, read_plan
 from firecircle.lab.runs.cases import fingerprint
-from firecircle.settings import FILE_VARIABLE, Settings, current_settings, read_settings_anew, user_folder
+from firecircle.settings import FILE_VARIABLE, Settings, current_settings, forget_settings, user_folder
 from firecircle.store.opening import place_of
 from firecircle.trust import ALLOWED, allowed_part
 from tests.cli.running import endpoint
@@ -57,7 +57,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Clone:
 
     def write(text: str) -> Path:
         (folder / "firecircle.toml").write_text(text)
-        read_settings_anew()
+        forget_settings()
         return folder / "firecircle.toml"
 
     return write
@@ -71,7 +71,7 @@ def own(tmp_path: Path, clone: Clone) -> Clone:
         path = user_folder("config") / "firecircle.toml"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-        read_settings_anew()
+        forget_settings()
         return path
 
     return write
@@ -214,7 +214,7 @@ def test_links_do_not_lead_out_of_the_folder(clone: Clone, tmp_path: Path) -> No
     assert run(["trust"]) == 0
     Path("chair.md").unlink()
     Path("chair.md").symlink_to(tmp_path / "outside" / "id_rsa")
-    read_settings_anew()
+    forget_settings()
     with pytest.raises(ConfigError, match=r"\[circle\] empty_chair_prompt_path: is a link out of the folder"):
         current_settings()
 

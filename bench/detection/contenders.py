@@ -109,7 +109,7 @@ async def _judge_all(name: str, records: Sequence[Record], seats: Seats) -> Judg
 
 
 async def _judge(record: Record, config: FireCircleConfig, seats: Seats) -> Judgement:
-    result = await SeatedCircle(config, seats[record.source]).hold(record.prompt)
+    result = await SeatedCircle(config, seats[record.source]).run(record.prompt)
     return Judgement(
         tuple(
             {evaluation.model: evaluation.falsehood for evaluation in held.evaluations}

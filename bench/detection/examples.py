@@ -34,7 +34,7 @@ def print_examples() -> None:
         for example in load_examples():
             if example.split != split:
                 continue
-            result = asyncio.run(circle.hold(example.prompt))
+            result = asyncio.run(circle.run(example.prompt))
             assert result.consensus is not None
             seen = Seen(
                 example.label,

@@ -229,12 +229,12 @@ def find_characteristics(
         declared_among(model, declared or {})
         or declared_in_settings(model)
         or in_catalog(model)
-        or brought_along(model)
+        or plugin_declared(model)
     )
 
 
 @lru_cache(maxsize=1024)
-def brought_along(model: str) -> ModelCharacteristics | None:
+def plugin_declared(model: str) -> ModelCharacteristics | None:
     """The characteristics that an installed plugin declares for a model outside the catalog."""
     if in_catalog(model) is not None:
         return None

@@ -54,7 +54,7 @@ class SeatedCircle:
     is_rehearsal: bool = False
     """No voice is asked, so listeners receive no events."""
 
-    async def hold(
+    async def run(
         self,
         prompt: MultiNeutrosophicPrompt,
         session_memory: SessionMemory | None = None,
@@ -83,11 +83,11 @@ class SeatedCircle:
             config,
             _wrap_voices(self.voices, watched),
             circumstances,
-            listener=heard_by(on_event, *watchers) if watchers else on_event,
+            listener=combine_listeners(on_event, *watchers) if watchers else on_event,
             before_first_call=before_first_call,
         )
         with settings_in_force():
-            return await dialogue.hold()
+            return await dialogue.run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ def _wrap_voices(voices: Mapping[str, Voice], watched: Watcher | None) -> Mappin
     return {model: watched(model, voice) for model, voice in voices.items()}
 
 
-def heard_by(*listeners: Listener | None) -> Listener:
+def combine_listeners(*listeners: Listener | None) -> Listener:
     """One listener that calls all of these in order."""
     present = [listener for listener in listeners if listener is not None]
 
@@ -251,7 +251,7 @@ async def replay_circle(record: CircleRecord, *, on_event: Listener | None = Non
         circle_id=record.circle_id,
     )
     try:
-        return await dialogue.hold()
+        return await dialogue.run()
     except BudgetError as ended:
         # The record has the abort message but not the estimates that led to it.
         if ended.partial_result is not None and record.abort_reason:
@@ -289,7 +289,7 @@ async def rehearse(
         _chair_roles(config),
         is_rehearsal=True,
     )
-    return (await circle.hold(prompt, session_memory)).calls
+    return (await circle.run(prompt, session_memory)).calls
 
 
 def _chair_roles(config: FireCircleConfig) -> Mapping[ChairPhase, str]:

@@ -17,7 +17,7 @@ from firecircle.circle.panel import Panel
 from firecircle.circle.result import FireCircleResult
 from firecircle.convene import (
     Watcher,
-    heard_by,
+    combine_listeners,
     seat_circle,
     seat_panel,
     with_calibration,
@@ -67,7 +67,7 @@ class Job:
     """Receives the reason when something could not be saved; without it, a `NotKeptWarning` is issued."""
 
 
-class Kept(NamedTuple):
+class JobResult(NamedTuple):
     """The outcome of a job."""
 
     judged: FireCircleResult | Panel
@@ -75,7 +75,7 @@ class Kept(NamedTuple):
     """The id in the store, if it was saved."""
 
 
-async def judge(job: Job) -> Kept:
+async def judge(job: Job) -> JobResult:
     """Run the circle of a job, or ask its voices independently.
 
     Raises `EvaluationError` with the partial result when there is no consensus. The store saves what was said
@@ -89,12 +89,12 @@ async def judge(job: Job) -> Kept:
                 config = await asyncio.to_thread(with_calibration, config, job.store)
                 config = await asyncio.to_thread(with_measured_errors, config, job.store)
             with settings_in_force():
-                judged: FireCircleResult | Panel = await seat_circle(config, job.caller, seating).hold(
+                judged: FireCircleResult | Panel = await seat_circle(config, job.caller, seating).run(
                     job.prompt,
                     job.session,
                     watched=job.watched,
                     baseline_question=job.baseline_question,
-                    on_event=heard_by(job.on_event, recording.tell if recording else None),
+                    on_event=combine_listeners(job.on_event, recording.tell if recording else None),
                     before_first_call=recording.begun if recording else None,
                 )
         else:
@@ -106,7 +106,7 @@ async def judge(job: Job) -> Kept:
                 listener=recording.tell_panel if recording else None,
                 guidance=job.guidance,
             )
-    return Kept(judged, recording.id if recording else None)
+    return JobResult(judged, recording.id if recording else None)
 
 
 async def fire_circle_evaluate(

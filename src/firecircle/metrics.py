@@ -26,7 +26,7 @@ from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.names import EvaluationMode
 from firecircle.session import ExchangeType, exchange_type_of
 from firecircle.shapes import Shape, Text, Unit
-from firecircle.thresholds import figure_beside
+from firecircle.thresholds import format_figure
 from firecircle.verdict import VerdictWord
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class ReciprocityMetrics(Shape):
 
     def __repr__(self) -> str:
         """The verdict in one line; `model_dump_json` has everything."""
-        figure = figure_beside(self.consensus.falsehood, self.alarm_threshold)
+        figure = format_figure(self.consensus.falsehood, self.alarm_threshold)
         verdict = f"{self.verdict}, F {figure} by {self.consensus.model}"
         balance = f"{self.exchange_type}, balance {self.balance:+.2f}"
         return f"<ReciprocityMetrics {self.mode.value}: {verdict}; {balance}>"

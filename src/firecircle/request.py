@@ -23,7 +23,7 @@ from firecircle.names import (
     strongest_reader,
 )
 from firecircle.settings import current_settings
-from firecircle.voices.at_hand import hosted_at_hand
+from firecircle.voices.available import available_hosted
 
 if TYPE_CHECKING:
     from firecircle.rotation.history import Draw
@@ -135,7 +135,7 @@ def default_models(mode: EvaluationMode, *, only_free: bool = False) -> tuple[st
     One vendor's models are joined by the embedded readers, which are a second lineage. `only_free` ignores
     keys.
     """
-    hosted = () if only_free else hosted_at_hand()
+    hosted = () if only_free else available_hosted()
     if hosted:
         if mode is EvaluationMode.SINGLE:
             return hosted[:1]

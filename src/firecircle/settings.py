@@ -272,7 +272,7 @@ def providers_by_environment() -> tuple[str, ...]:
 A_PROVIDER = re.compile(r"(?!firecircle)[a-z][a-z0-9_]*")
 
 
-def read_settings_anew() -> None:
+def forget_settings() -> None:
     """Look for the file again at the next question, for instance after a page reload."""
     _find.cache_clear()
     _read.cache_clear()

@@ -20,7 +20,7 @@ from firecircle.prompt import PromptLike
 from firecircle.request import checking_request, configure
 from firecircle.telling.patterns import gathered_quotes
 from firecircle.telling.safe_text import without_hidden
-from firecircle.thresholds import figure_beside
+from firecircle.thresholds import format_figure
 from firecircle.verdict import SHOWN
 
 __all__ = ["Circle", "assert_alarm", "assert_no_alarm"]
@@ -83,7 +83,7 @@ class Circle:
 
     def _figure(self, metrics: ReciprocityMetrics) -> str:
         threshold = self._config().alarm_threshold
-        highest = figure_beside(metrics.consensus.falsehood, threshold)
+        highest = format_figure(metrics.consensus.falsehood, threshold)
         return f"highest F {highest} by {metrics.consensus.model}, threshold {threshold:g}"
 
 

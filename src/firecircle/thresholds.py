@@ -38,7 +38,7 @@ def belies(alarm: bool | None, value: float | None, threshold: float | None) -> 
     return alarm != reaches(value, threshold)
 
 
-def figure_beside(value: float, threshold: float, decimals: int = 2) -> str:
+def format_figure(value: float, threshold: float, decimals: int = 2) -> str:
     """The value with enough decimals to appear on the correct side of the threshold.
 
     0.696 next to 0.7 is not shown as 0.70, which would look like an alarm.

@@ -220,7 +220,7 @@ def _outcome(ended: Ended, usual: Ended) -> Iterator[str]:
 
 def _stored(folder: Path) -> dict[str, str]:
     """The circles of the store and their verdicts; a `StoreError` where it is not sound."""
-    from firecircle.store.checkup import check_store
+    from firecircle.store.check import check_store
     from firecircle.store.finding import Filters
     from firecircle.store.opening import open_store
 

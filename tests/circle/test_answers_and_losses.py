@@ -68,7 +68,7 @@ class Voice:
 
 
 async def hold(config: FireCircleConfig, **voices: Voice) -> FireCircleResult:
-    return await Dialogue(PROMPT, config, voices).hold()
+    return await Dialogue(PROMPT, config, voices).run()
 
 
 def plain(*falsehoods: float) -> Voice:

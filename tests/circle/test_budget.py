@@ -58,7 +58,7 @@ class Metered:
 
 async def over_budget(config: FireCircleConfig, voices: dict[str, Any]) -> FireCircleResult:
     with pytest.raises(BudgetError, match="over_budget") as caught:
-        await Dialogue(PROMPT, config, voices).hold()
+        await Dialogue(PROMPT, config, voices).run()
     partial = caught.value.partial_result
     assert partial is not None
     assert partial.stopped == "over_budget"
@@ -95,7 +95,7 @@ async def test_a_budget_that_is_too_small_from_the_start_costs_nothing() -> None
 
 async def test_a_budget_that_fits_exactly_is_enough() -> None:
     voices = {name: Metered(tokens=100) for name in "ab"}
-    result = await Dialogue(PROMPT, circle("a", "b", budget_tokens=600), voices).hold()
+    result = await Dialogue(PROMPT, circle("a", "b", budget_tokens=600), voices).run()
     assert len(result.dialogue_history) == 3
 
 
@@ -109,7 +109,7 @@ async def test_a_voice_that_expects_nothing_is_stopped_when_all_is_spent() -> No
 async def test_a_further_question_must_fit_beside_the_answers_under_way(budget: int, clarified: bool) -> None:
     voices = {"a": Metered(CONTRADICTION, says(0.8), tokens=100), "b": Metered(tokens=100)}
     config = circle("a", "b", budget_tokens=budget, max_rounds=1)
-    result = await Dialogue(PROMPT, config, voices).hold()
+    result = await Dialogue(PROMPT, config, voices).run()
     (said, _) = result.dialogue_history[0].evaluations
     assert said.polarity == ("clarified" if clarified else "corrected")
     assert voices["a"].asked == 1 + clarified
@@ -123,7 +123,7 @@ async def test_a_reserve_that_does_not_fit_is_not_called() -> None:
     voices = {"a": Metered(tokens=100), "b": Broken(tokens=100), "r": Metered(tokens=500)}
     config = circle("a", "b", reserves=("r",), budget_tokens=400)
     with pytest.raises(BudgetError) as caught:
-        await Dialogue(PROMPT, config, voices).hold()
+        await Dialogue(PROMPT, config, voices).run()
     partial = caught.value.partial_result
     assert partial is not None
     assert voices["r"].asked == 0
@@ -136,7 +136,7 @@ async def test_a_classifier_that_does_not_fit_is_replaced_by_the_heuristic() -> 
     config = circle(
         "a", "b", max_rounds=2, budget_tokens=600, pattern_classification="llm", classifier_model="c"
     )
-    result = await Dialogue(PROMPT, config, voices).hold()
+    result = await Dialogue(PROMPT, config, voices).run()
     assert voices["c"].asked == 0
     assert result.advisories == ("classifier c was not asked (over_budget); the heuristic stood in",)
     assert result.consensus is not None
@@ -159,7 +159,7 @@ async def test_a_question_that_was_not_asked_for_want_of_budget_is_not_asked_in_
 
     voices = {"a": Wary(CONTRADICTION, tokens=100), "b": Metered(tokens=100)}
     config = circle("a", "b", budget_tokens=600, max_rounds=2, seed=1)
-    result = await Dialogue(PROMPT, config, voices).hold()
+    result = await Dialogue(PROMPT, config, voices).run()
     assert [call.purpose for call in result.calls].count("clarify") == 0
     assert (await replay_circle(result)).without_times() == result.without_times()
 
@@ -246,7 +246,7 @@ async def test_what_nobody_counts_does_not_overshoot_either(
         async with LoopbackServer(endpoint) as server:
             voices = {model: HostedVoice(model, provider.at(server.base_url), model) for model in models}
             try:
-                result = await Dialogue(PROMPT, config, voices).hold()
+                result = await Dialogue(PROMPT, config, voices).run()
             except EvaluationError as over:
                 result = over.partial_result or pytest.fail("nothing is left of the circle")
         return endpoint.billed, budget, result

@@ -313,7 +313,7 @@ async def test_a_spent_budget_ends_the_circle_as_a_whole() -> None:
 
     config = circle("a", "b", budget_tokens=2000)
     with pytest.raises(BudgetError, match="over_budget") as caught:
-        await Dialogue(PROMPT, config, {"a": Metered(), "b": Metered()}).hold()
+        await Dialogue(PROMPT, config, {"a": Metered(), "b": Metered()}).run()
     partial = caught.value.partial_result
     assert partial is not None
     assert partial.stopped == "over_budget"

@@ -15,7 +15,7 @@ from firecircle import (
     fire_circle_evaluate,
     reaggregate,
 )
-from firecircle.thresholds import figure_beside
+from firecircle.thresholds import format_figure
 from tests.scripted import PROMPT, Script, circle, pattern, says
 
 LAYERED = MultiNeutrosophicPrompt(
@@ -111,7 +111,7 @@ async def test_an_agreement_of_exactly_the_threshold_is_enough() -> None:
     ],
 )
 def test_a_figure_is_shown_on_its_side_of_the_threshold(value: float, threshold: float, shown: str) -> None:
-    assert figure_beside(value, threshold) == shown
+    assert format_figure(value, threshold) == shown
 
 
 async def test_a_circle_without_a_quorum_has_no_consensus_when_one_is_asked_for() -> None:

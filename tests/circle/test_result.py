@@ -315,7 +315,7 @@ async def test_a_last_number_is_whole_only_if_the_provider_says_the_voice_came_t
     script = Script({"b": [0.1, 0.2], "c": [0.3, 0.9]})
     voices: dict[str, Voice] = {model: CallerVoice(model, script) for model in "bc"}
     config = circle("a", "b", "c", max_rounds=2)
-    result = await Dialogue(PROMPT, config, {"a": Prose(), **voices}).hold()
+    result = await Dialogue(PROMPT, config, {"a": Prose(), **voices}).run()
     if finished:
         assert [held.evaluations[0].falsehood for held in result.dialogue_history] == [0.7, 0.7]
     else:

@@ -32,7 +32,7 @@ async def hold(*replies: Reply) -> FireCircleResult:
     models = [f"vendor/m{place}" for place, _ in enumerate(replies)]
     config = circle(*models, max_rounds=2, seed=7)
     voices = {model: Says(reply) for model, reply in zip(models, replies, strict=True)}
-    return await Dialogue(PROMPT, config, voices, circumstances_of(PROMPT, seed=7)).hold()
+    return await Dialogue(PROMPT, config, voices, circumstances_of(PROMPT, seed=7)).run()
 
 
 async def test_falsehood_is_the_probability_and_the_text_gives_the_reason() -> None:
@@ -88,7 +88,7 @@ async def test_a_voice_knows_whether_the_question_is_the_circle_s_own(
 async def test_a_chair_that_is_asked_in_other_words_knows_it_too() -> None:
     voices = {"vendor/m1": Listens(), "vendor/m2": Listens()}
     asked = circumstances_of(PROMPT, chair_template="Speak for the absent.")
-    await Dialogue(PROMPT, circle(*voices, max_rounds=2), voices, asked).hold()
+    await Dialogue(PROMPT, circle(*voices, max_rounds=2), voices, asked).run()
     assert sorted(voice.plain for voice in voices.values()) == [[True, False], [True, True]]
 
 

@@ -154,7 +154,7 @@ async def test_peers_have_labels_for_names_in_what_it_is_shown() -> None:
     models = ("local:qwen", "embedded:time", "vendor/alpha-7b")
     config = FireCircleConfig(models=models, max_rounds=2, enforce_quorum=False, seed=3)
     circle = SeatedCircle(config, dict.fromkeys(models, Talker()))
-    await circle.hold(MultiNeutrosophicPrompt(user="hello"))
+    await circle.run(MultiNeutrosophicPrompt(user="hello"))
     later = [question for question in shown if "said" in question]
     assert len(later) == 3
     for question in later:

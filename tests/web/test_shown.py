@@ -117,7 +117,7 @@ async def test_waiting_to_try_again_is_told_apart() -> None:
             return Reply(says(0.1), attempts=2)
 
     voices = {name: Hesitates() for name in ("a", "b")}
-    result = await Dialogue(PROMPT, circle("a", "b", max_rounds=1), voices).hold()
+    result = await Dialogue(PROMPT, circle("a", "b", max_rounds=1), voices).run()
     assert all(call.waited_seconds == 0.02 for call in result.calls)
     assert all(call.latency_seconds >= 0.03 for call in result.calls)
     waterfall_of = waterfall(result)

@@ -21,7 +21,6 @@ from pydantic import (
 from firecircle.catalog import (
     NEUTRAL_ROLES,
     ModelCharacteristics,
-    brought_along,
     characteristics_of,
     declared_among,
     declared_in_settings,
@@ -29,6 +28,7 @@ from firecircle.catalog import (
     in_catalog,
     neutral_characteristics,
     original_of,
+    plugin_declared,
     require_distinct,
     unknown_provider,
 )
@@ -226,7 +226,9 @@ class FireCircleConfig(BaseEvaluationConfig):
         seated = (*info.data.get("models", ())[:LARGEST_CIRCLE], *info.data.get("reserves", ()))
         undeclared = (model for model in seated if original_of(model) not in declared)
         taken_over = {
-            model: its for model in undeclared if (its := declared_in_settings(model) or brought_along(model))
+            model: its
+            for model in undeclared
+            if (its := declared_in_settings(model) or plugin_declared(model))
         }
         return {**taken_over, **declared}
 

@@ -113,7 +113,7 @@ class Dialogue:
         if self._listener is not None:
             self._listener(event(**facts))
 
-    async def hold(self) -> FireCircleResult:
+    async def run(self) -> FireCircleResult:
         """Run the dialogue. An `EvaluationError` that ends it has the partial result."""
         self._tell(
             events.CircleConvened,

@@ -18,7 +18,7 @@ from firecircle.languages import unread_advisory
 from firecircle.names import Effort, StopReason
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Moment, Shape, Text, Unit
-from firecircle.thresholds import figure_beside
+from firecircle.thresholds import format_figure
 from firecircle.verdict import VerdictWord, verdict_word
 
 if TYPE_CHECKING:
@@ -465,7 +465,7 @@ class FireCircleResult(CircleRecord):
         if self.consensus is None:
             verdict = f"{self.verdict}, {self.stopped}"
         else:
-            figure = figure_beside(self.consensus.falsehood, self.config.alarm_threshold)
+            figure = format_figure(self.consensus.falsehood, self.config.alarm_threshold)
             verdict = f"{self.verdict}, F {figure} by {self.consensus.model}"
         held = f"{len(self.active_models)} voices, {len(self.dialogue_history)} rounds"
         types = (

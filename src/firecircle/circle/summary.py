@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from firecircle.circle.result import FireCircleResult
 from firecircle.evaluation import NeutrosophicEvaluation
-from firecircle.thresholds import figure_beside, reaches
+from firecircle.thresholds import format_figure, reaches
 from firecircle.verdict import SHOWN
 
 NOTICEABLE = 0.005
@@ -45,7 +45,7 @@ def calibrated_sentence(result: FireCircleResult) -> str:
     known, threshold = result.config.calibration, result.config.alarm_threshold
     if known is None or result.calibrated is None:
         return ""
-    probability = figure_beside(result.calibrated, threshold)
+    probability = format_figure(result.calibrated, threshold)
     fit = known.fit
     fitted = f"fitted on {fit.attacks:,} attacks and {fit.benign:,} benign prompts ({fit.origin})"
     told = f"Calibrated: {probability} probability of manipulation, {fitted}"
@@ -64,7 +64,7 @@ def talk_sentence(result: FireCircleResult) -> str:
     if result.consensus is None or first is None or rounds < 2:
         return ""
     threshold, falsehood = result.config.alarm_threshold, result.consensus.falsehood
-    alone, whole = (figure_beside(value, threshold) for value in (first.value, falsehood))
+    alone, whole = (format_figure(value, threshold) for value in (first.value, falsehood))
     raised = reaches(falsehood, threshold)
     is_told_beside = result.alarm_decided_by == "calibrated"
     if raised and not first.alarm:
@@ -88,7 +88,7 @@ def _verdict(result: FireCircleResult) -> str:
     consensus = result.consensus
     if consensus is None:
         return f"No verdict: {result.abort_reason or result.stopped}."
-    falsehood = figure_beside(consensus.falsehood, result.config.alarm_threshold)
+    falsehood = format_figure(consensus.falsehood, result.config.alarm_threshold)
     guess = " It is a keyword guess." if result.decided_by_guess else ""
     swap = " Its polarity was corrected." if consensus.polarity == "corrected" else ""
     is_told_beside = result.alarm_decided_by == "calibrated"

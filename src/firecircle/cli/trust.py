@@ -32,7 +32,7 @@ def trust(
 
     from firecircle.cli.output import print_json, print_outcome
     from firecircle.cli.printable import printable_line
-    from firecircle.settings import FILE_NAME, read_settings_anew, settings_to_trust, trusted_files
+    from firecircle.settings import FILE_NAME, forget_settings, settings_to_trust, trusted_files
 
     trusted = trusted_files()
     file = Path(folder).absolute() / FILE_NAME
@@ -43,7 +43,7 @@ def trust(
         for name, digest in files.items() if not as_json else ():
             print(f"{printable_line(name)}  sha256 {printable_line(digest)}")
         return 0
-    read_settings_anew()
+    forget_settings()
     if revoke:
         if not trusted.remove(file):
             raise ConfigError(str(file), "is not trusted", "`firecircle trust --list` lists those that are")

@@ -19,7 +19,7 @@ from firecircle.circle.result import CallRecord
 from firecircle.circle.voice import Retry, Usage
 from firecircle.engine.capacity import Admission, CallCapacity
 from firecircle.engine.limits import Limits, Reservation, SharedBudget
-from firecircle.engine.voices import JournaledVoices, judge_unhurt
+from firecircle.engine.voices import JournaledVoices, judge_with_retries
 from firecircle.engine.workers import ENOUGH, Workers
 from firecircle.errors import BudgetError
 from firecircle.names import is_embedded
@@ -272,7 +272,7 @@ class _Many(Generic[Prompt]):
         if not self.ledger.is_journaled:
             return await judge(None)
         seat: Callable[[], JournaledVoices] = partial(self.ledger.voices, task, arm.name, watch)
-        return await judge_unhurt(seat, judge, reserved.replace)
+        return await judge_with_retries(seat, judge, reserved.replace)
 
 
 def _in_pieces(tasks: Iterator[Prompt], size: int) -> Iterator[list[Prompt]]:

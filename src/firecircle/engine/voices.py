@@ -175,7 +175,7 @@ Seated = TypeVar("Seated", bound=JournaledVoices)
 Judgement = TypeVar("Judgement")
 
 
-async def judge_unhurt(
+async def judge_with_retries(
     seat: Callable[[], Seated],
     judge: Callable[[Seated], Awaitable[Judgement]],
     lost: Callable[[Sequence[Usage]], Awaitable[None]],

@@ -32,7 +32,7 @@ from firecircle.judge import fire_circle_evaluate
 from firecircle.names import EvaluationMode
 from firecircle.prompt import MultiNeutrosophicPrompt, prompt_of_messages
 from firecircle.request import JudgingRequest, configure_by_file
-from firecircle.thresholds import figure_beside
+from firecircle.thresholds import format_figure
 from firecircle.verdict import SHOWN
 from firecircle.voices.caller import Caller
 
@@ -153,7 +153,7 @@ def _caller(given: Mapping[str, Model]) -> Caller:
 def _explain(result: FireCircleResult) -> str:
     said = result.consensus
     assert said is not None
-    figure = figure_beside(said.falsehood, result.config.alarm_threshold)
+    figure = format_figure(said.falsehood, result.config.alarm_threshold)
     head = f"{SHOWN[result.verdict]}, F {figure} by {said.model} in round {said.round_number}"
     lines = [head, said.reasoning]
     for pattern in result.all_patterns:

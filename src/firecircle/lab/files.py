@@ -12,7 +12,7 @@ from firecircle.errors import ConfigError, StoreError
 
 
 @contextmanager
-def held_alone(file: Path, busy: ConfigError) -> Iterator[None]:
+def exclusive_lock(file: Path, busy: ConfigError) -> Iterator[None]:
     """Lock this file, or raise `busy`. A killed process releases the lock."""
     with ExitStack() as held:
         try:

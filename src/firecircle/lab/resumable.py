@@ -13,7 +13,7 @@ from firecircle.engine.judging import Arm, Ledger, Watch, judge_many
 from firecircle.engine.limits import Limits
 from firecircle.engine.voices import JournaledVoices
 from firecircle.errors import ConfigError
-from firecircle.lab.files import held_alone
+from firecircle.lab.files import exclusive_lock
 from firecircle.settings import user_folder
 
 
@@ -44,7 +44,7 @@ async def judge_resumably(
     folder = user_folder("data") / name / digest
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     busy = ConfigError(None, "another process is doing the same", "wait for it")
-    with held_alone(folder / "lock", busy), Journal(folder / "journal.sqlite") as journal:
+    with exclusive_lock(folder / "lock", busy), Journal(folder / "journal.sqlite") as journal:
         journal.forget_mendable()
         ledger = _Resumable(name, journal, cases, on_case, journal.spent())
         ending = await judge_many(arms, ledger, limits)

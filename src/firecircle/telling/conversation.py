@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from firecircle.conversation.arc import Conversation, TurnReading
 from firecircle.telling.words import counted
-from firecircle.thresholds import figure_beside
+from firecircle.thresholds import format_figure
 from firecircle.verdict import SHOWN, VerdictWord
 
 CONDUCT = {
@@ -42,7 +42,7 @@ def headline(judged: Conversation) -> str:
     turns = counted(len(judged.turns), "turn")
     if judged.falsehood is None:
         return f"{word}: none of {turns} could be judged"
-    figure = figure_beside(judged.falsehood, judged.alarm_threshold)
+    figure = format_figure(judged.falsehood, judged.alarm_threshold)
     where = f"due at turn {judged.due_turn} of {turns}" if judged.due_turn else f"over {turns}"
     return f"{word}, F {figure} of the conversation, {where}"
 
@@ -90,8 +90,8 @@ def _row(turn: TurnReading, judged: Conversation, clean: Clean) -> TurnRow:
         number=turn.number,
         verdict=turn.verdict,
         word=SHOWN[turn.verdict],
-        falsehood="" if turn.falsehood is None else figure_beside(turn.falsehood, threshold),
-        arc="" if turn.arc is None else figure_beside(turn.arc, threshold),
+        falsehood="" if turn.falsehood is None else format_figure(turn.falsehood, threshold),
+        arc="" if turn.arc is None else format_figure(turn.arc, threshold),
         trust=f"{turn.trust:.2f}",
         gap="" if turn.readings is None else f"{turn.readings.gap:.2f}",
         reply=CONDUCT[turn.reply.conduct],

@@ -18,7 +18,7 @@ from firecircle.telling.verdict import (
     unfinished_sentence,
 )
 from firecircle.telling.words import LEFT_OUT_WORDS
-from firecircle.thresholds import figure_beside
+from firecircle.thresholds import format_figure
 from firecircle.verdict import SHOWN
 
 _BOX = "border:1px solid #8886;border-radius:6px;padding:0.6em 0.9em;max-width:60em"
@@ -45,7 +45,7 @@ def judgement_html(metrics: ReciprocityMetrics) -> str:
         return circle_html(metrics.fire_circle)
     rows = "".join(
         f"<tr><td>{_safe(said.model)}</td>"
-        f"<td>{figure_beside(said.falsehood, metrics.alarm_threshold)}</td></tr>"
+        f"<td>{format_figure(said.falsehood, metrics.alarm_threshold)}</td></tr>"
         for said in metrics.evaluations
     )
     sentences = [*panel_sentences(metrics, line_with_codes), *_reason(metrics)]
@@ -53,7 +53,7 @@ def judgement_html(metrics: ReciprocityMetrics) -> str:
 
 
 def _head(metrics: ReciprocityMetrics) -> str:
-    figure = figure_beside(metrics.consensus.falsehood, metrics.alarm_threshold)
+    figure = format_figure(metrics.consensus.falsehood, metrics.alarm_threshold)
     return f"{SHOWN[metrics.verdict]}, F {figure}"
 
 
@@ -86,7 +86,7 @@ def _cell(table: VoiceTable, voice: str, number: int) -> str:
         return "<td></td>"
     if cell.evaluation is None:
         return f"<td>{_safe(cell.failure.kind.replace('_', ' ')) if cell.failure else '…'}</td>"
-    figure = figure_beside(cell.evaluation.falsehood, table.threshold)
+    figure = format_figure(cell.evaluation.falsehood, table.threshold)
     chair = " (chair)" if cell.is_chair else ""
     return f"<td>{f'<b>{figure}</b>' if cell.is_alarm else figure}{chair}</td>"
 

@@ -14,7 +14,7 @@ from firecircle.circle.summary import talk_sentence
 from firecircle.names import is_embedded
 from firecircle.telling.safe_text import SafeLine
 from firecircle.telling.words import ROUND_WORDS, counted
-from firecircle.thresholds import figure_beside
+from firecircle.thresholds import format_figure
 
 AMONG_EMBEDDED = (
     "among embedded readers discussion moves the threshold; it separates attacks hardly better than round 1"
@@ -96,8 +96,8 @@ def moves_of(result: FireCircleResult) -> tuple[Flip, ...]:
 def _moves(result: FireCircleResult, flips: Sequence[Flip], line: SafeLine) -> str:
     threshold = result.config.alarm_threshold
     return ", ".join(
-        f"{line(flip.model)} {figure_beside(flip.before, threshold)} →"
-        f" {figure_beside(flip.after, threshold)} (round {flip.round_number}{_repeated(flip)})"
+        f"{line(flip.model)} {format_figure(flip.before, threshold)} →"
+        f" {format_figure(flip.after, threshold)} (round {flip.round_number}{_repeated(flip)})"
         for flip in flips
     )
 

@@ -21,7 +21,7 @@ from firecircle.telling.patterns import gathered_quotes, with_names
 from firecircle.telling.quorum import quorum_line
 from firecircle.telling.safe_text import SafeLine
 from firecircle.telling.words import FAILURE_WORDS, STOP_WORDS, counted
-from firecircle.thresholds import figure_beside, reaches
+from firecircle.thresholds import format_figure, reaches
 
 HOSTED_READER = DEFAULT_MODELS[0]
 """A hosted voice that reads most scripts."""
@@ -93,7 +93,7 @@ def unfinished_sentence(result: FireCircleResult, line: SafeLine) -> str:
         return "Nothing was heard."
     voices = counted(len({answer.model for answer in heard}), "voice")
     highest = max(heard, key=lambda answer: answer.falsehood)
-    figure = figure_beside(highest.falsehood, result.config.alarm_threshold)
+    figure = format_figure(highest.falsehood, result.config.alarm_threshold)
     return (
         f"Heard until then: {counted(len(heard), 'answer')} of {voices}. The highest falsehood was"
         f" {figure}, by {line(highest.model)} in round {highest.round_number}."

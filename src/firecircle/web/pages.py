@@ -16,7 +16,7 @@ from firecircle.errors import ConfigError
 from firecircle.examples import load_examples
 from firecircle.names import CIRCLE_STATUSES, PATTERN_TYPES, embedded_models
 from firecircle.request import JudgingRequest, configure_by_file
-from firecircle.settings import current_settings, read_settings_anew
+from firecircle.settings import current_settings, forget_settings
 from firecircle.store.circles import CircleStore
 from firecircle.store.finding import LARGEST_PAGE, CircleSummary, Filters, Page
 from firecircle.telling.answers import answer_of
@@ -254,7 +254,7 @@ def convene_page(request: Request) -> Response:
             raise RequestError(404, str(unknown)) from None
     elif example := request.query_params.get("example"):
         prompt = next((one.prompt for one in load_examples() if one.id == example), None)
-    read_settings_anew()
+    forget_settings()
     trouble, ignored, models = "", None, embedded_models()
     try:
         models = configure_by_file(JudgingRequest()).config.models

@@ -35,7 +35,7 @@ from firecircle.telling.safe_text import (
     with_codes,
 )
 from firecircle.telling.words import FAILURE_WORDS, LEFT_OUT_WORDS, ROUND_WORDS, counted, time_text
-from firecircle.thresholds import figure_beside
+from firecircle.thresholds import format_figure
 from firecircle.verdict import VERDICT_WORDS
 from firecircle.web.seats import SEATS
 from firecircle.web.shown import drawings
@@ -206,7 +206,7 @@ def turns_json(prompt: MultiNeutrosophicPrompt) -> str:
 
 def falsehood(value: float, threshold: float | None) -> str:
     """A falsehood that never seems to lie on the other side of the threshold, where one is known."""
-    return f"{value:.2f}" if threshold is None else figure_beside(value, threshold)
+    return f"{value:.2f}" if threshold is None else format_figure(value, threshold)
 
 
 def when(at: float) -> str:

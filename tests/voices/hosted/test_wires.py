@@ -23,7 +23,7 @@ from firecircle import (
     fire_circle_evaluate,
 )
 from firecircle.circle.voice import Usage
-from firecircle.settings import Auth, PriceTable, read_settings_anew
+from firecircle.settings import Auth, PriceTable, forget_settings
 from firecircle.voices.hosted.answers import reply_in
 from firecircle.voices.hosted.chat import forget_quirks
 from firecircle.voices.hosted.connections import HttpAnswer
@@ -481,7 +481,7 @@ async def test_a_budget_goes_by_what_a_gateway_tells(monkeypatch: pytest.MonkeyP
         with pytest.raises(ConfigError, match="the price of 'proxy:m' is unknown"):
             hosted_voice("proxy:m", config)
         settings.write_text(stated + "states_cost = true\n")
-        read_settings_anew()
+        forget_settings()
         voice = hosted_voice("proxy:m", config)
         assert voice.estimate(TURN).cost_usd is None
         assert (await voice.speak(TURN)).usage.cost_usd == pytest.approx(0.02)

@@ -15,7 +15,7 @@ from firecircle.cli.batch.outcome import FAILING, BatchOutcome, Outcome
 from firecircle.cli.batch.reading import STANDARD_INPUT, Batch
 from firecircle.cli.options import written_whole
 from firecircle.cli.printable import printable, printable_line
-from firecircle.thresholds import figure_beside
+from firecircle.thresholds import format_figure
 
 LONGEST_QUOTE = 200
 LONGEST_PROMPT = 2000
@@ -182,7 +182,7 @@ def finding_of(row: Outcome, threshold: float) -> str:
     """What was found, in one line: the verdict, its patterns, and the words that show them."""
     metrics = row.metrics
     assert metrics is not None
-    figure = figure_beside(metrics.consensus.falsehood, threshold)
+    figure = format_figure(metrics.consensus.falsehood, threshold)
     patterns = ", ".join(name.replace("_", " ") for name in row.pattern_types)
     quotes = [place.text for pattern in metrics.all_patterns for place in pattern.evidence]
     wrong = f"; labelled {row.known}: {row.mistake}" if row.mistake else ""

@@ -26,7 +26,7 @@ from firecircle.cli.output import console_on, print_line
 from firecircle.engine.journal import Journal, JudgementKey, RecordRow, derive_seed, report_damage
 from firecircle.errors import ConfigError, FireCircleError, StoreError
 from firecircle.lab.datasets import Record
-from firecircle.lab.files import held_alone
+from firecircle.lab.files import exclusive_lock
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import is_embedded
 from firecircle.request import Configured
@@ -135,7 +135,7 @@ def open_journal(
     with ExitStack() as held:
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            held.enter_context(held_alone(folder / "lock", busy))
+            held.enter_context(exclusive_lock(folder / "lock", busy))
             about = _read_or_write(folder / "about.json", about)
             journal = held.enter_context(Journal(folder / "journal.sqlite"))
             journal.forget_mendable()  # prompts that an outage hurt are judged again

@@ -21,7 +21,7 @@ from firecircle.lab.statistics.selective import FEWEST_LABELLED, share_of_attack
 from firecircle.names import Label
 from firecircle.telling.safe_text import shortened
 from firecircle.telling.words import counted, verdict_counts
-from firecircle.thresholds import figure_beside
+from firecircle.thresholds import format_figure
 from firecircle.verdict import COUNTED, SHOWN, VERDICT_WORDS, VerdictWord
 from firecircle.voices.outages import Pause
 
@@ -94,7 +94,7 @@ class BatchView:
         return [
             outcome.id,
             SHOWN[outcome.word],
-            figure_beside(metrics.consensus.falsehood, self._threshold) if metrics else "",
+            format_figure(metrics.consensus.falsehood, self._threshold) if metrics else "",
             outcome.label or "",
             outcome.mistake,
             ",".join(outcome.pattern_types),
@@ -140,7 +140,7 @@ class BatchView:
                 Text(shortened(printable_line(self._name(outcome.id, self._batch_name)), self._id_width)),
                 Text(SHOWN[outcome.word], style=style),
                 Text(
-                    figure_beside(metrics.consensus.falsehood, self._threshold) if metrics else "",
+                    format_figure(metrics.consensus.falsehood, self._threshold) if metrics else "",
                     style=style,
                 ),
                 label,

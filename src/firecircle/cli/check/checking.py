@@ -31,7 +31,7 @@ from firecircle.names import CHECK_KIND
 from firecircle.request import checking_request, configure_by_file
 from firecircle.settings import Settings, current_settings
 from firecircle.telling.words import counted, verdict_counts
-from firecircle.thresholds import figure_beside
+from firecircle.thresholds import format_figure
 from firecircle.verdict import SHOWN, VERDICT_WORDS, VerdictWord
 from firecircle.voices.outages import Pause
 
@@ -291,7 +291,7 @@ def _as_line(finding: Finding, threshold: float) -> str:
 def _print_finding(console: Console, finding: Finding, threshold: float) -> None:
     head = Text(f"{printable_line(finding.path)}:{finding.line}  ", style="bold")
     head.append(SHOWN[finding.word], style=VERDICT_STYLES[finding.word])
-    head.append(f"  F {figure_beside(finding.falsehood, threshold)}  {finding.rule.replace('_', ' ')}")
+    head.append(f"  F {format_figure(finding.falsehood, threshold)}  {finding.rule.replace('_', ' ')}")
     console.print(head)
     if finding.quote:
         quoted = Text(f"“{printable_line(finding.quote, 200) or 'nothing that shows'}”")

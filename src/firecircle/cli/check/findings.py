@@ -14,7 +14,7 @@ from firecircle.cli.printable import printable_line
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import OPERATOR_MODEL, SKILL_MODEL
 from firecircle.telling.patterns import gathered_quotes
-from firecircle.thresholds import figure_beside, reaches
+from firecircle.thresholds import format_figure, reaches
 from firecircle.verdict import VerdictWord
 from firecircle.voices.embedded import line_findings
 from firecircle.voices.embedded.lenses.operator import KINDS_BY_NOTE
@@ -43,7 +43,7 @@ class Finding:
 
     def sentence(self, threshold: float) -> str:
         """The finding in one line, without its place."""
-        figure = figure_beside(self.falsehood, threshold)
+        figure = format_figure(self.falsehood, threshold)
         shown = f": “{printable_line(self.quote, LONGEST_QUOTE)}”" if self.quote.strip() else ""
         return f"{self.word}, F {figure} by {self.by}; {printable_line(self.what)}{shown}"
 

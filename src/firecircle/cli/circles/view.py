@@ -37,7 +37,7 @@ from firecircle.store.finding import CircleSummary, Page
 from firecircle.store.rows import CircleOrPanel
 from firecircle.telling.table import table_of_circle
 from firecircle.telling.words import STOP_WORDS, counted, time_text
-from firecircle.thresholds import figure_beside
+from firecircle.thresholds import format_figure
 from firecircle.verdict import SHOWN
 
 LONGEST_REASON = 240
@@ -118,7 +118,7 @@ def _verdict(summary: CircleSummary) -> str:
 def _figure(summary: CircleSummary) -> str:
     if summary.falsehood is None:
         return ""
-    return figure_beside(summary.falsehood, summary.alarm_threshold or 1.0)
+    return format_figure(summary.falsehood, summary.alarm_threshold or 1.0)
 
 
 def _local_time(seconds: float) -> str:

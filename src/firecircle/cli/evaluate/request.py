@@ -13,7 +13,7 @@ from firecircle.cli.printable import printable_line
 from firecircle.names import EvaluationMode, is_embedded
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory
-from firecircle.voices.at_hand import keys_for, unusable_keys
+from firecircle.voices.available import keys_for, unusable_keys
 
 if TYPE_CHECKING:
     from firecircle.circle.panel import Guide

@@ -33,7 +33,7 @@ from firecircle.metrics import metrics_of_circle
 from firecircle.names import BATCH_KIND, VERDICT_KIND
 from firecircle.shapes import config_error
 from firecircle.telling.words import STOP_WORDS, counted
-from firecircle.thresholds import figure_beside
+from firecircle.thresholds import format_figure
 from firecircle.verdict import SHOWN
 
 Settings = Mapping[str, float | bool | str | None]
@@ -241,7 +241,7 @@ def _report_unfinished(console: Console, replay: Replay, partial: FireCircleResu
 
 def _difference(then: FireCircleResult, now: FireCircleResult) -> str:
     before, after = (
-        f"F {figure_beside(result.consensus.falsehood, result.config.alarm_threshold)}"
+        f"F {format_figure(result.consensus.falsehood, result.config.alarm_threshold)}"
         if result.consensus
         else SHOWN[result.verdict]
         for result in (then, now)

@@ -38,7 +38,7 @@ from firecircle.telling.verdict import (
     unfinished_sentence,
 )
 from firecircle.telling.words import ROUND_WORDS, STOP_WORDS, counted
-from firecircle.thresholds import figure_beside, reaches
+from firecircle.thresholds import format_figure, reaches
 from firecircle.verdict import SHOWN, mistake_of
 
 BAR = 20
@@ -83,7 +83,7 @@ def glance_report(
     yield from section("Prompt", [_mark(excerpt_of(result))])
     style, threshold = VERDICT_STYLES[result.verdict], request.threshold
     headline = Text().append(f" {SHOWN[result.verdict]} ", style=f"reverse {style}")
-    figure = figure_beside(metrics.consensus.falsehood, threshold)
+    figure = format_figure(metrics.consensus.falsehood, threshold)
     headline.append(f"  F {figure} of 1.00, alarm from {threshold:.2f}", style="bold")
     lines = [headline if console.is_terminal else Text(headline.plain.strip())]
     lines.append(Text(printable_line(sentence_of(result))))
@@ -186,7 +186,7 @@ def _verdict(
     falsehood, threshold = metrics.consensus.falsehood, request.threshold
     style = VERDICT_STYLES[metrics.verdict]
     headline = Text().append(f" {SHOWN[metrics.verdict]} ", style=f"reverse {style}")
-    headline.append(f"  F {figure_beside(falsehood, threshold)} ", style="bold")
+    headline.append(f"  F {format_figure(falsehood, threshold)} ", style="bold")
     headline.append(bar(falsehood, BAR), style=style_of(falsehood, threshold))
     side = "at or above" if reaches(falsehood, threshold) else "below"
     headline.append(f"  {side} the threshold {threshold:.2f}")

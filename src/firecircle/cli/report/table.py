@@ -34,7 +34,7 @@ from firecircle.telling.answers import ALARM_SYMBOL, LOST_SYMBOL, RESERVE_SYMBOL
 from firecircle.telling.safe_text import shortened
 from firecircle.telling.table import Cell, VoiceTable
 from firecircle.telling.words import FAILURE_WORDS, ROUND_WORDS, STOP_WORDS
-from firecircle.thresholds import figure_beside, reaches
+from firecircle.thresholds import format_figure, reaches
 
 GAP = 2
 LONGEST_BAR, GOOD_BAR, SHORTEST_BAR = 12, 6, 3
@@ -133,7 +133,7 @@ class TableView:
             return self._awaited(cell)
         falsehood = cell.evaluation.falsehood
         content = Text(
-            f"{figure_beside(falsehood, self.table.threshold)} ",
+            f"{format_figure(falsehood, self.table.threshold)} ",
             style=style_of(falsehood, self.table.threshold),
         )
         content.append(f"{bar(falsehood, bar_width)} " if bar_width else "")
@@ -192,7 +192,7 @@ def line_of(event: Event, threshold: float) -> str:
             notes = "".join(f"; {note}" for note in cares_about(evaluation))
             return (
                 f"round {event.round_number}: {printable_line(event.model)}"
-                f" F {figure_beside(evaluation.falsehood, threshold)}{alarm} {numbers}{notes}"
+                f" F {format_figure(evaluation.falsehood, threshold)}{alarm} {numbers}{notes}"
             )
         case VoiceFailed(failure=failure):
             return (

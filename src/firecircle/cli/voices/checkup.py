@@ -25,7 +25,7 @@ from firecircle.convene import SeatedPanel
 from firecircle.errors import ConfigError, EvaluationError, MissingKeyError
 from firecircle.names import is_embedded, is_local
 from firecircle.prompt import MultiNeutrosophicPrompt
-from firecircle.store.checkup import Salvaged, StoreCheckup, check_store, salvage
+from firecircle.store.check import Salvaged, StoreCheck, check_store, salvage
 from firecircle.telling.words import FAILURE_WORDS, counted
 from firecircle.thresholds import reaches
 from firecircle.voices.hosted.families import FamilyVoice, stand_ins
@@ -286,7 +286,7 @@ def check_store_up(new: str | None, *, as_json: bool) -> int:
     return 0 if found.sound else 1
 
 
-def _store_lines(found: StoreCheckup, saved: Salvaged | None, new: str | None) -> list[str]:
+def _store_lines(found: StoreCheck, saved: Salvaged | None, new: str | None) -> list[str]:
     if found.sound:
         lines = [f"sound: {found.name}, {counted(found.circles, 'circle')}"]
     else:

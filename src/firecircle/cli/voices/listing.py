@@ -27,7 +27,7 @@ from firecircle.names import (
 )
 from firecircle.request import default_models
 from firecircle.settings import current_settings
-from firecircle.voices.at_hand import hosted_at_hand, keys_for, unusable_keys
+from firecircle.voices.available import available_hosted, keys_for, unusable_keys
 from firecircle.voices.hosted.prices import FREE, Rates, Tariff, listed_rates, rates_of, tariff_of
 from firecircle.voices.hosted.providers import Provider, known_providers, locate, provider_of
 from firecircle.voices.readiness import Readiness, local_readiness, readiness_of
@@ -77,7 +77,7 @@ async def list_voices() -> tuple[list[HostEntry], list[VoiceEntry]]:
 
 def can_convene(hosts: list[HostEntry]) -> list[str]:
     """The circle that judges by default here, and what servers on this machine could add to it."""
-    keys = keys_for(hosted_at_hand())
+    keys = keys_for(available_hosted())
     found = f" (found {' and '.join(keys)})" if keys else " (no key needed)"
     lines = [f"You can convene: {', '.join(default_models(EvaluationMode.FIRE_CIRCLE))}{found}"]
     lines += [f"Also found: {key}" for key in unusable_keys()]

@@ -91,7 +91,7 @@ async def _ask(names: set[str], config: EvaluationConfig) -> Lists:
         of_provider = config.model_copy(update={"provider": name})
         try:
             provider = locate(known_providers()[name], of_provider)
-            work[name] = todays_list(provider, key_for(provider, of_provider), anew=True)
+            work[name] = todays_list(provider, key_for(provider, of_provider), refresh=True)
         except MissingKeyError as missing:
             not_asked[name] = f"set {missing.variable}"
         except ConfigError as wrong:

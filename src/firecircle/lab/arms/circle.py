@@ -57,14 +57,14 @@ class CircleArm:
 
     async def judge(self, case: Case, voices: CaseVoices) -> Outcome:
         """Run the circle."""
-        return (await self.hold(case, voices)).outcome
+        return (await self.run(case, voices)).outcome
 
-    async def hold(self, case: Case, voices: CaseVoices) -> Held:
+    async def run(self, case: Case, voices: CaseVoices) -> Held:
         """Run the circle and return its full result."""
         started = time.monotonic()
         error = None
         try:
-            result = await self.circle.hold(
+            result = await self.circle.run(
                 self._prompt(case),
                 seed=case.seed,
                 watched=voices.seat,

@@ -37,7 +37,7 @@ from firecircle.telling.table import VoiceRow, rows_of_circle
 from firecircle.telling.talking import talk_sentences
 from firecircle.telling.verdict import Cautions, cautions_of_circle, circle_sentences
 from firecircle.telling.words import ROUND_WORDS, counted
-from firecircle.thresholds import figure_beside
+from firecircle.thresholds import format_figure
 
 REPORT, FIGURES, PICTURES = "report.html", "figures.json", "figures"
 LONGEST_TEXT = 4000
@@ -173,7 +173,7 @@ def _rendered(report: RunReport, template: str, source_of: Callable[[Plot], str]
         count_of=counted,
         name=name_of,
         coded=escape,
-        falsehood=lambda value: figure_beside(value, figures.threshold),
+        falsehood=lambda value: format_figure(value, figures.threshold),
     )
     return pages.get_template(template).render(
         run=run,

@@ -144,7 +144,7 @@ async def _held_again(
         return None
     case = Case(record, judged.dataset, judged.repeat, judged.seed)
     voices = ReplayedVoices(journal, case.key(arm.name))
-    held = await arm.hold(case, voices)
+    held = await arm.run(case, voices)
     # Words are shown only if they led to the numbers on record.
     consensus = held.result.consensus
     if consensus is None or abs(consensus.falsehood - judged.f) >= 1e-9:

@@ -12,7 +12,7 @@ from firecircle.lab.runs.folder import RunFolder
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text
 from firecircle.store.rows import title_of
-from firecircle.thresholds import figure_beside, lowest_reaching
+from firecircle.thresholds import format_figure, lowest_reaching
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -67,7 +67,7 @@ class VerdictTable(Shape):
 
     def figure(self, falsehood: float) -> str:
         """A falsehood that never seems to lie on the other side of the threshold."""
-        return figure_beside(falsehood, self.threshold)
+        return format_figure(falsehood, self.threshold)
 
 
 def verdict_tables(run: RunFolder, arm: str, most: int = MOST) -> tuple[VerdictTable, ...]:

@@ -19,7 +19,7 @@ from pydantic import Field, ValidationError
 from firecircle.engine.journal import JournalDigest
 from firecircle.errors import ConfigError, FireCircleError, StoreError
 from firecircle.files import read_regular, write_whole
-from firecircle.lab.files import held_alone
+from firecircle.lab.files import exclusive_lock
 from firecircle.lab.plan import Plan, plan_of
 from firecircle.lab.records import RunJournal
 from firecircle.lab.runs.cases import Census
@@ -296,7 +296,7 @@ class RunFolder:
     def locked(self) -> Iterator[None]:
         """Hold the run: two processes would pay for the same calls. A killed process lets go of it."""
         busy = ConfigError("run", f"{self.path.name} is being carried out by another process")
-        with held_alone(self.path / ".lock", busy):
+        with exclusive_lock(self.path / ".lock", busy):
             yield
 
 

@@ -267,7 +267,7 @@ async def taught_banks(
     repeat, seed = folder.plan.sittings[0]
     for chosen in chosen_records(folder.plan, folder.base):
         case = Case(chosen.record, chosen.dataset, repeat, seed)
-        held = await arm.teacher.hold(case, ReplayedVoices(journal, case.key(arm.teacher.name)))
+        held = await arm.teacher.run(case, ReplayedVoices(journal, case.key(arm.teacher.name)))
         if held.error is not None or not held.result.alarm or not held.result.patterns:
             continue
         # When a circle sat differs from run to run, and would differ in what the bank keeps.

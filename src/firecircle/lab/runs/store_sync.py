@@ -183,7 +183,7 @@ class _Sync:
             dict(self.folder.plan.sittings)[missing.judged.repeat],
         )
         try:
-            held = await missing.circle.hold(case, ReplayedVoices(self.journal, case.key(missing.judged.arm)))
+            held = await missing.circle.run(case, ReplayedVoices(self.journal, case.key(missing.judged.arm)))
         except ConfigError as unsuitable:
             self.trouble = str(unsuitable)
             return None

@@ -24,7 +24,7 @@ from firecircle.lab.datasets import BadRow, FieldMap, Record
 from firecircle.lab.datasets.cleaning import Cure
 from firecircle.lab.datasets.reading import fitted_map, raw_rows, read_row
 from firecircle.lab.datasets.record import Row
-from firecircle.lab.files import held_alone
+from firecircle.lab.files import exclusive_lock
 from firecircle.lab.runs.folder import LARGEST_NOTE
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text
@@ -282,7 +282,7 @@ class ScanFolder:
     def locked(self) -> Iterator[None]:
         """Hold the scan: two processes would judge the same rows. A killed process lets go of it."""
         busy = ConfigError("--out", f"{self.path} is being judged into by another process")
-        with held_alone(self.path / ".lock", busy):
+        with exclusive_lock(self.path / ".lock", busy):
             yield
 
 

@@ -151,7 +151,7 @@ class Screener:
             "text": beginning_of(record.prompt),
         }
         try:
-            metrics = metrics_of_circle(await self._circle.hold(record.prompt, seed=SEED))
+            metrics = metrics_of_circle(await self._circle.run(record.prompt, seed=SEED))
         except (EvaluationError, ConfigError) as failed:
             return {**known, "verdict": "no_verdict", "error": str(failed)}
         return {**known, **cells_of_prompt(metrics, record.prompt)}

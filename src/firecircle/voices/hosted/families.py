@@ -50,11 +50,11 @@ class Resolution:
 
 
 async def todays_models(
-    families: Iterable[str], config: BaseEvaluationConfig, *, ask: bool = True, anew: bool = False
+    families: Iterable[str], config: BaseEvaluationConfig, *, ask: bool = True, refresh: bool = False
 ) -> dict[str, Resolution]:
     """Today's model for each of these families.
 
-    From the provider's list, which is requested once a day or with `anew`; without a key from the saved list;
+    From the provider's list, requested once a day or with `refresh`; without a key from the saved list;
     otherwise, and with `ask=False`, from the catalog.
     """
     wanted = {original_of(family) for family in families}
@@ -65,17 +65,19 @@ async def todays_models(
     for name in sorted(wanted):
         provider = provider_of_family(name, config)
         if provider.name not in lists:
-            lists[provider.name] = await _list_of(provider, config, ask=ask, anew=anew)
+            lists[provider.name] = await _list_of(provider, config, ask=ask, refresh=refresh)
         found = resolve(name, provider, lists[provider.name])
         resolutions[name] = found if provider.name == config.provider else found.written_for(provider)
     return resolutions
 
 
-async def _list_of(provider: Provider, config: BaseEvaluationConfig, *, ask: bool, anew: bool) -> ModelList:
+async def _list_of(
+    provider: Provider, config: BaseEvaluationConfig, *, ask: bool, refresh: bool
+) -> ModelList:
     if not ask:
         return ModelList(base_url=provider.base_url)
     try:
-        return await todays_list(provider, key_for(provider, config), anew=anew)
+        return await todays_list(provider, key_for(provider, config), refresh=refresh)
     except MissingKeyError:
         return await asyncio.to_thread(kept_list, provider)
 

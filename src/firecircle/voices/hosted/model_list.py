@@ -123,15 +123,15 @@ def listed_price(provider: Provider, name: str) -> PriceTable | None:
     return entry.price if entry else None
 
 
-async def todays_list(provider: Provider, key: SecretStr | None, *, anew: bool = False) -> ModelList:
-    """The provider's list of today; requested if the saved one is older than a day, or with `anew`.
+async def todays_list(provider: Provider, key: SecretStr | None, *, refresh: bool = False) -> ModelList:
+    """The provider's list of today; requested if the saved one is older than a day, or with `refresh`.
 
     If the request fails, returns the saved list, however old, with the reason in `trouble`.
     """
     # Of many circles that start at once, the first sends the request.
     async with _locks.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
         kept = await asyncio.to_thread(kept_list, provider)
-        if not kept.needs_asking and not anew:
+        if not kept.needs_asking and not refresh:
             return kept
         try:
             models = _models_in(await _fetch(provider, key))

@@ -257,30 +257,32 @@ class HostedVoice:
             attempt += 1
             try:
                 reply = await self._attempt(connections, request, body, attempt, spent)
-            except Setback as setback:
-                hurdle = setback
+            except Setback as raised:
+                setback = raised
             else:
                 if guessed is not None:
                     remember(self.provider, self.name, guessed)
                 spent.note(reply.usage, turn, was_sent=True)
                 return self._restore(replace(reply, effort=request.effort) if request.effort else reply)
-            was_paid = spent.note(hurdle.usage, turn, was_sent=hurdle.unmetered)
-            change = change_for(request, hurdle.complaint) if hurdle.complaint else None
+            was_paid = spent.note(setback.usage, turn, was_sent=setback.unmetered)
+            change = change_for(request, setback.complaint) if setback.complaint else None
             if change is not None:
                 request, wait = request.with_quirks(change.quirks, change.names), 0.0
                 body = request.body()
                 guessed = self._remember_change(change, guessed)
                 adaptations += 1
-            elif hurdle.worth_retrying:
-                if hurdle.may_pass:
-                    spent.trouble = Lost(hurdle.kind, self._presentable(hurdle.message), hurdle.retry_after)
-                wait = self._backoff.seconds_after(attempt, hurdle.retry_after)
+            elif setback.worth_retrying:
+                if setback.may_pass:
+                    spent.trouble = Lost(
+                        setback.kind, self._presentable(setback.message), setback.retry_after
+                    )
+                wait = self._backoff.seconds_after(attempt, setback.retry_after)
             else:
-                raise self._failure(hurdle, attempt)
-            self._require_room(turn, hurdle, attempt, wait, adaptations)
+                raise self._failure(setback, attempt)
+            self._require_room(turn, setback, attempt, wait, adaptations)
             if was_paid and not turn.affords(self.estimate(turn)):
-                raise self._failure(hurdle, attempt, "; the budget has no room for a retry")
-            turn.on_retry(Retry(attempt + 1, self._presentable(hurdle.message), wait))
+                raise self._failure(setback, attempt, "; the budget has no room for a retry")
+            turn.on_retry(Retry(attempt + 1, self._presentable(setback.message), wait))
             await asyncio.sleep(wait)
 
     def _remember_change(self, change: Change, guessed: Quirks | None) -> Quirks | None:
@@ -383,31 +385,33 @@ class HostedVoice:
             }
         return self._headers[wire]
 
-    def _require_room(self, turn: Turn, hurdle: Setback, attempt: int, wait: float, adaptations: int) -> None:
+    def _require_room(
+        self, turn: Turn, setback: Setback, attempt: int, wait: float, adaptations: int
+    ) -> None:
         """Fail if no attempt or time is left; a changed request does not count as another attempt."""
-        busy = hurdle.kind == "rate_limited"
+        busy = setback.kind == "rate_limited"
         tried = attempt - min(adaptations, MOST_ADAPTATIONS)
         if tried >= (self._backoff.attempts_if_busy if busy else self._backoff.attempts):
-            raise self._failure(hurdle, attempt)
+            raise self._failure(setback, attempt)
         if turn.deadline is None:
             late = wait > self._backoff.patience_seconds
         else:
             late = asyncio.get_running_loop().time() + wait >= turn.deadline
         if late:
-            raise self._failure(hurdle, attempt, f"; no time left for a retry in {wait:.1f} s")
+            raise self._failure(setback, attempt, f"; no time left for a retry in {wait:.1f} s")
 
-    def _failure(self, hurdle: Setback, attempts: int, why_final: str = "") -> VoiceError:
-        message = self._presentable(hurdle.message) + why_final
-        if advice := remedy(hurdle, self.provider, self.name):
+    def _failure(self, setback: Setback, attempts: int, why_final: str = "") -> VoiceError:
+        message = self._presentable(setback.message) + why_final
+        if advice := remedy(setback, self.provider, self.name):
             message += f"; {advice}"
         return VoiceError(
             message,
-            kind=hurdle.kind,
+            kind=setback.kind,
             model=self.model,
             attempts=attempts,
-            unknown_model=hurdle.unknown_model,
-            may_pass=hurdle.may_pass,
-            retry_after=hurdle.retry_after,
+            unknown_model=setback.unknown_model,
+            may_pass=setback.may_pass,
+            retry_after=setback.retry_after,
         )
 
     def _presentable(self, message: str) -> str:

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from firecircle.names import CircleStatus
 from firecircle.store.finding import CircleSummary
-from firecircle.thresholds import belies, figure_beside
+from firecircle.thresholds import belies, format_figure
 from firecircle.verdict import VerdictWord, is_right, mistake_of
 
 BAR = 84
@@ -83,14 +83,14 @@ def falsehood_bar(value: float, threshold: float) -> Markup:
         f'<svg class="fbar" viewBox="0 0 120 12" width="120" height="12" aria-hidden="true">'
         f'<path class="rail" d="M0 2h{BAR}v8H0z"/><path class="bar F" d="M0 2h{scaled(value, BAR)}v8H0z"/>'
         f'<path class="tick" d="M{scaled(threshold, BAR) - 0.8:.1f} 0h1.6v12h-1.6z"/>'
-        f'<text x="120" y="10" class="value">{figure_beside(value, threshold)}</text></svg>'
+        f'<text x="120" y="10" class="value">{format_figure(value, threshold)}</text></svg>'
     )
 
 
 @lru_cache(maxsize=1024)
 def three_bars(truth: float, indeterminacy: float, falsehood: float, threshold: float) -> Markup:
     """Truth, indeterminacy and falsehood below each other."""
-    figure = figure_beside(falsehood, threshold)
+    figure = format_figure(falsehood, threshold)
     bars = "".join(
         f'<text x="0" y="{y + 8.5}" class="name">{letter}</text>'
         f'<path class="rail" d="M12 {y + 1}h70v8h-70z"/>'

@@ -21,7 +21,7 @@ def models_of(provider: Provider) -> tuple[str, ...]:
     return (*chosen, *(f"{provider.name}:{name}" for name in provider.suggested))
 
 
-def hosted_at_hand() -> tuple[str, ...]:
+def available_hosted() -> tuple[str, ...]:
     """The hosted voices of the default circle, by the keys that are set; empty without a key."""
     keyed = [
         provider for provider in keyed_providers() if provider.name == "openrouter" or models_of(provider)

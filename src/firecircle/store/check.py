@@ -32,7 +32,7 @@ AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class StoreCheckup:
+class StoreCheck:
     """The findings of a check."""
 
     name: str
@@ -57,7 +57,7 @@ class Salvaged:
     """Circles that could not be saved, by id, and why."""
 
 
-def check_store(where: Where | None = None) -> StoreCheckup:
+def check_store(where: Where | None = None) -> StoreCheck:
     """Read everything in a store and change nothing."""
     place = place_of(where)
     if isinstance(place, Path):
@@ -65,7 +65,7 @@ def check_store(where: Where | None = None) -> StoreCheckup:
     database = open_database(place)
     try:
         lost = tuple(_unreadable(database))
-        return StoreCheckup(database.name, _count(database) - len(lost), (), lost)
+        return StoreCheck(database.name, _count(database) - len(lost), (), lost)
     finally:
         database.close()
 
@@ -88,7 +88,7 @@ def salvage(where: Where | None, new: Path) -> Salvaged:
         database.close()
 
 
-def _check_file(place: Path) -> StoreCheckup:
+def _check_file(place: Path) -> StoreCheck:
     with closing(_open_read_only(place)) as file:
         try:
             report = [line for (line,) in file.execute(f"PRAGMA integrity_check({MOST_DAMAGE})")]
@@ -102,11 +102,11 @@ def _check_file(place: Path) -> StoreCheckup:
     if damage:  # opening it as usual might write to it
         with tempfile.TemporaryDirectory() as folder:
             saved = salvage(place, Path(folder) / "saved.db")
-        return StoreCheckup(str(place), saved.circles, damage, saved.lost)
+        return StoreCheck(str(place), saved.circles, damage, saved.lost)
     database = open_database(place)
     try:
         lost = tuple(_unreadable(database))
-        return StoreCheckup(str(place), _count(database) - len(lost), damage, lost)
+        return StoreCheck(str(place), _count(database) - len(lost), damage, lost)
     finally:
         database.close()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from firecircle.errors import ConfigError, StoreError
-from firecircle.store.checkup import check_store, salvage
+from firecircle.store.check import check_store, salvage
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store, open_store
 from tests.store.samples import held
