@@ -120,11 +120,14 @@ SURROUNDINGS = Surroundings()
 _SETTLED = 0.85
 """From this strength on what surrounds an intent cannot lower it."""
 _QUOTED = frozenset("\"“”'‘`«<[")
+_OF = frozenset(("of",))
 _PRINTED_ON = frozenset(("on", "in"))
 _ANY_BUT_THIS = frozenset(("the", "a", "an", "my", "our", "its", "each", "every"))
 _BEFORE_AN_OBJECT = frozenset(
     ("the", "a", "an", "my", "our", "his", "her", "their", "this", "that", "these", "any")
 )
+_ITS_OWN = ~k("HERE", "PRETEXT", "TEACHING", "MATERIAL")
+"""What an assistant may be said to have; an unfiltered style is anybody's."""
 _THIS = frozenset(("it", "this", "that", "these"))
 _SHORT = 3
 """Words up to this length are articles more often than nouns, in any language."""
@@ -363,12 +366,15 @@ def _narrowed(sentence: Sentence, thing: Reach) -> bool:
     binding = k("RULES", "CONFIG", "LIMITS", "CHECK")
     places = [place for place in range(thing.first + 1, thing.last + 1) if sentence.bits[place] & binding]
     return bool(places) and all(
-        place > thing.first + 2
-        and len(sentence.words[place - 1]) > _SHORT
-        and sentence.words[place - 1][0].isalpha()
-        and not sentence.bits[place - 1]
-        and sentence.words[place - 1] not in word_list("function")
-        and not any(bits & k("YOU") for bits in sentence.bits[thing.first + 1 : place])
+        of_another_thing(sentence, place, _OF, frozenset())
+        or (
+            place > thing.first + 2
+            and len(sentence.words[place - 1]) > _SHORT
+            and sentence.words[place - 1][0].isalpha()
+            and not sentence.bits[place - 1]
+            and sentence.words[place - 1] not in word_list("function")
+            and not any(bits & k("YOU") for bits in sentence.bits[thing.first + 1 : place])
+        )
         for place in places
     )
 
@@ -473,8 +479,8 @@ def _frees_another(sentence: Sentence, at: int) -> bool:
     if sentence.question:
         return not sentence.mask & k("YOU", "MACHINE")
     follows = sentence.words[at + 1 : at + 2]
-    if at and sentence.words[at - 1] in _BEFORE_AN_OBJECT and follows and not sentence.bits[at + 1]:
-        return follows[0][0].isalpha() and follows[0] not in word_list("function")  # the jailbreak scene
+    if follows and not sentence.bits[at + 1] & _ITS_OWN and follows[0][0].isalpha():
+        return follows[0] not in word_list("function")  # the jailbreak scene, unfiltered feedback
     return bool(_BEFORE_AN_OBJECT.intersection(follows)) and not reach(sentence, at, 5).has("YOU", "MACHINE")
 
 

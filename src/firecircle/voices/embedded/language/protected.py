@@ -71,6 +71,7 @@ class RequestStrengths(NamedTuple):
 STRENGTHS = RequestStrengths()
 _THEIRS = frozenset(("his", "her", "their", "they", "someone's", "somebody's", "who"))
 _NOT_YOURS = frozenset(("a", "an", "some", "my", "our", "this", "ein", "eine"))
+_ANY = frozenset(("a", "an"))
 _BEFORE_A_NAME = frozenset(
     ("for", "of", "about", "with", "from", "by", "employee", "patient", "dr", "mr", "ms", "mrs")
 )
@@ -84,6 +85,8 @@ _ATTRIBUTIVE = frozenset(
     ("password", "passcode", "passphrase", "secret", "token", "login", "credential", "canary")
 )
 """Secrets whose singular may stand before another noun and only narrow it."""
+_BEHIND_A_SECRET = frozenset(("to", "of", "behind"))
+"""What follows where the secret is how to do something well: the secret to crisp waffles."""
 _STILL_SECRET = frozenset(("code", "codes", "key", "keys", "value", "list", "hash", "hashes", "dump", "hint"))
 
 
@@ -96,7 +99,8 @@ def config(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]
         thing = reach(sentence, order.index, 26)
         strength = _own_setup(sentence, thing)
         if not verb & k("SHOW", "LEAK", "VERBATIM", "WRITE_TASK", "SEE"):
-            strength *= STRENGTHS.setup_acted_on if thing.has("YOU") else 0.0
+            kept = sentence.words[order.index] in ("follow", "obey")
+            strength *= STRENGTHS.setup_acted_on if thing.has("YOU") and not kept else 0.0
         if verb & k("VERBATIM", "LEAK") and thing.has("TEXT") and thing.has("PRIOR") and not thing.mine:
             strength = max(strength, STRENGTHS.text_repeated)
         if order.mentioned:
@@ -137,7 +141,7 @@ def _questions(sentence: Sentence) -> Iterator[int]:
 
 def _own_setup(sentence: Sentence, thing: Reach) -> float:
     """How surely the object is the assistant's own set-up, not an invented or another one."""
-    if thing.has("IMAGINED"):
+    if thing.has("IMAGINED") or _is_a_story(sentence, thing):
         return 0.0
     if thing.has("CONFIG") and _is_a_subject(sentence, thing):
         return 0.0
@@ -169,6 +173,17 @@ def _own_setup(sentence: Sentence, thing: Reach) -> float:
     return 0.0
 
 
+def _is_a_story(sentence: Sentence, thing: Reach) -> bool:
+    """Whether a story of other people is asked for, in which somebody has instructions."""
+    told = range(thing.first + 1, min(thing.first + _NEAR_ITS_NAME, thing.last + 1))
+    return (
+        thing.first >= 0
+        and thing.indefinite
+        and any(sentence.bits[place] & k("FICTION") for place in told)
+        and not thing.has("YOU", "MACHINE")
+    )
+
+
 def _has_near(sentence: Sentence, thing: Reach, classes: int) -> bool:
     """Whether a word such as "system" belongs to one for the set-up: not in "rules for old systems"."""
     places = range(max(thing.first + 1, 0), min(thing.last + 1, len(sentence.words)))
@@ -190,11 +205,13 @@ def _is_a_subject(sentence: Sentence, thing: Reach) -> bool:
     )
 
 
-def _somebody_elses(sentence: Sentence, thing: Reach, classes: int) -> bool:
-    """Whether every such word has an indefinite article or the speaker's possessive before it."""
+def _somebody_elses(
+    sentence: Sentence, thing: Reach, classes: int, whose: frozenset[str] = _NOT_YOURS, within: int = 3
+) -> bool:
+    """Whether every such word has an indefinite article or the speaker's possessive shortly before it."""
     places = range(max(thing.first + 1, 0), min(thing.last + 1, len(sentence.words)))
     return all(
-        _NOT_YOURS & set(sentence.words[max(0, place - 3) : place])
+        whose & set(sentence.words[max(0, place - within) : place])
         for place in places
         if sentence.bits[place] & classes
     )
@@ -244,9 +261,10 @@ def _narrows(sentence: Sentence, place: int) -> bool:
     if sentence.words[place] not in _ATTRIBUTIVE or after >= len(sentence.words):
         return False
     word, bits = sentence.words[after], sentence.bits[after]
-    if word in ("to", "of", "behind"):
-        follows = sentence.words[after + 1] if after + 1 < len(sentence.words) else ""
-        return sentence.words[place] == "secret" and (follows in ("a", "an") or follows.endswith("ing"))
+    if word in _BEHIND_A_SECRET:
+        return sentence.words[place] == "secret" and of_another_thing(
+            sentence, place, _BEHIND_A_SECRET, frozenset()
+        )
     if not word[0].isalpha() or bits & k("AFTER_NOUN") or word in word_list("function"):
         return False
     if word.endswith(("ed", "ly")) or bits & k("FILLER", "URGENT", "YOU", "ME", "EXACT", "PRIOR", "DECODE"):
@@ -263,6 +281,7 @@ def secret(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]
         if (
             sentence.bits[order.index] & k("SHOW", "LEAK", "GRANT", "SEND", "SAY", "SEE")
             and not order.negated
+            and not _explains_a_term(sentence, order.index)
         ):
             thing = reach(sentence, order.index)
             if (
@@ -270,6 +289,7 @@ def secret(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]
                 and not thing.mine
                 and not thing.indefinite
                 and _names_a_secret(sentence, thing)
+                and not _somebody_elses(sentence, thing, k("SECRET"), _ANY, 2)
             ):
                 of_somebody = thing.has("INTERNAL", "YOU", "RANK", "GUARDED")
                 strength = STRENGTHS.secret_of_somebody if of_somebody else STRENGTHS.secret
@@ -282,10 +302,17 @@ def secret(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]
             and not thing.mine
             and not thing.indefinite
             and _names_a_secret(sentence, thing)
+            and not _somebody_elses(sentence, thing, k("SECRET"), _ANY, 2)
         ):
             of_somebody = thing.has("YOU", "INTERNAL")
             strength = STRENGTHS.secret_question_of_somebody if of_somebody else STRENGTHS.secret_question
             yield Intent("secret", strength, 0, max(thing.last, 0))
+
+
+def _explains_a_term(sentence: Sentence, verb: int) -> bool:
+    """Whether a word without an article is to be explained: explain tokens."""
+    explained = sentence.bits[verb + 1 : verb + 2]
+    return sentence.words[verb] in ("explain", "describe") and bool(explained and explained[0] & k("SECRET"))
 
 
 def private(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
@@ -310,6 +337,7 @@ def private(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent
             thing.has("POWER")
             and thing.has("ALL", "PRIVATE", "INTERNAL")
             and verb & k("GRANT", "SHOW")
+            and not _somebody_elses(sentence, thing, k("POWER"), _ANY, 2)
             and not on_the_speakers_own(sentence, order.index + 1, thing.last)
         ):
             yield Intent("private", STRENGTHS.powers, thing.first, thing.last)
@@ -371,8 +399,18 @@ def unchecked(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Inte
         asking = any(
             w.startswith(("ask", "verif", "confirm", "consult")) for w in sentence.words[at + 1 : at + 3]
         )
-        if thing.has("CHECK", "LIMITS", "GATED", "OVERSEER") or asking:
+        binding = _without_those_of_another_thing(sentence, thing)
+        if binding or thing.has("GATED", "OVERSEER") or asking:
             yield Intent("unchecked", STRENGTHS.unchecked, commanded[0].index, thing.last)
+
+
+def _without_those_of_another_thing(sentence: Sentence, thing: Reach) -> bool:
+    """Whether a check or a limit within reach may be the assistant's: not in "without rules of grammar"."""
+    return any(
+        sentence.bits[place] & k("CHECK", "LIMITS")
+        and not of_another_thing(sentence, place, _FOR_WHAT, frozenset())
+        for place in range(thing.first + 1, thing.last + 1)
+    )
 
 
 def _asks_for_a_deed(sentence: Sentence, commanded: tuple[Order, ...], before: int) -> bool:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from firecircle.voices.embedded.language.addressee import calls_machine, told_to_machine
 from firecircle.voices.embedded.language.commands import planted_commands
-from firecircle.voices.embedded.language.objects import TELLING, reach
+from firecircle.voices.embedded.language.objects import TELLING, of_another_thing, reach
 from firecircle.voices.embedded.language.prompt_reading import PromptReading, ReadSentence, overlap, words_of
 from firecircle.voices.embedded.language.text import Sentence, pasted_places, quote_end
 from firecircle.voices.embedded.language.words import kind as k
@@ -273,6 +273,8 @@ def _says_of_the_text(sentence: Sentence) -> int | None:
     for at, bits in enumerate(sentence.bits):
         if not bits & k("CONFIG", "POLICY", "TEXT") or not _yours(sentence.words, sentence.bits, at):
             continue
+        if of_another_thing(sentence, at, _ELSEWHERE, frozenset()):
+            continue
         for place in range(at + 1, min(at + 7, len(sentence.words))):
             if sentence.words[place] in word_list("says"):
                 return place
@@ -350,6 +352,8 @@ def _yours(words: tuple[str, ...], bits: tuple[int, ...], at: int) -> bool:
     return any(words[p] in ("your", "the") or bits[p] & k("SETUP", "SYSTEM") for p in near)
 
 
+_ELSEWHERE = frozenset(("above", "on", "in", "at"))
+"""Where a text of another thing is: the instructions above the sink."""
 _LAYERS = {"application": "document", "user": "user message"}
 _NAMES = {
     "override": "The user asks the assistant to set its rules aside",
