@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import re
 import sqlite3
 import zlib
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -248,6 +249,22 @@ async def test_a_disk_that_was_full_for_a_moment_costs_no_paid_call(
         await journal.write_call(b"key", place, FinishedCall(REPLY, 1.0))
         assert journal.find_call(b"key") is not None
         assert journal.broken is None
+
+
+def test_a_caller_that_has_gone_does_not_end_the_journal(tmp_path: Path) -> None:
+    place = CallPlace(JudgementKey("circle", 1, "set", "r1"), "vllm:m", 2)
+
+    async def cancelled_while_the_file_is_locked(journal: Journal) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(journal.write_call(b"first", place, FinishedCall(REPLY, 1.0)), 0.05)
+
+    with Journal(tmp_path / "journal.sqlite") as journal:
+        with closing(sqlite3.connect(journal.path, isolation_level=None)) as file:
+            file.execute("BEGIN IMMEDIATE")
+            asyncio.run(cancelled_while_the_file_is_locked(journal))
+            file.execute("COMMIT")
+        asyncio.run(journal.write_call(b"second", place, FinishedCall(REPLY, 1.0)))
+        assert journal.find_call(b"first") == journal.find_call(b"second") == FinishedCall(REPLY, 1.0)
 
 
 async def test_a_journal_that_cannot_be_read_stops_the_run_and_still_takes_paid_calls(tmp_path: Path) -> None:

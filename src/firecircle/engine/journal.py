@@ -17,7 +17,7 @@ import threading
 import time
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -377,7 +377,8 @@ class Journal:
                     else:
                         self.broken = self._unwritable = self._broken_by(trouble)
             for _, _, written, loop in batch:
-                loop.call_soon_threadsafe(_settle, written, self._unwritable)
+                with suppress(RuntimeError):  # the caller was cancelled and its loop is closed
+                    loop.call_soon_threadsafe(_settle, written, self._unwritable)
         if file:
             file.close()
 
