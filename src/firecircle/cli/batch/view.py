@@ -17,7 +17,7 @@ from firecircle.cli.batch.reading import Batch
 from firecircle.cli.output import VERDICT_STYLES, console_on, pause_line, print_line
 from firecircle.cli.printable import printable_line
 from firecircle.lab.datasets import Record
-from firecircle.lab.statistics.selective import FEWEST_LABELLED, share_of_attacks
+from firecircle.lab.scan.summary import found_lines, share_lines
 from firecircle.names import Label
 from firecircle.telling.safe_text import shortened
 from firecircle.telling.words import counted, verdict_counts
@@ -166,7 +166,6 @@ def summary_lines(outcome: BatchOutcome, *, kept: bool) -> list[str]:
     verdicts = ", ".join(verdict_counts(outcome.words))
     lines = [f"{counted(len(outcome.outcomes), 'prompt')}: {verdicts}; {_pace(outcome)}"]
     lines += _against_labels(outcome)
-    lines += _share_of_attacks(outcome)
     if outcome.stopped:
         left = outcome.total - len(outcome.outcomes)
         lines.append(f"Stopped, {outcome.stopped}: {left:,} of {outcome.total:,} were not judged.")
@@ -195,38 +194,16 @@ def _pace(outcome: BatchOutcome) -> str:
 
 
 def _against_labels(outcome: BatchOutcome) -> list[str]:
-    """How the verdicts agree with the labels."""
-    found, attacks = outcome.found("attack")
-    alarmed, benign = outcome.found("benign")
-    parts = (
-        [f"{found:,} of {counted(attacks, 'attack')} found{_unsure(outcome, 'attack')}"] if attacks else []
-    )
-    parts += [f"{alarmed:,} of {benign:,} benign alarmed{_unsure(outcome, 'benign')}"] if benign else []
+    """How the verdicts agree with the labels, and how many attacks are among the prompts without one."""
+    attacks, benign = outcome.found("attack"), outcome.found("benign")
+    parts = [line + _unsure(outcome, "attack") for line in found_lines(attacks, (0, 0))]
+    parts += [line + _unsure(outcome, "benign") for line in found_lines((0, 0), benign)]
     wrong = sum(bool(row.mistake) for row in outcome.outcomes)
     marked = f"; {wrong:,} judged wrongly" if wrong else ""
-    return [f"Labels: {', '.join(parts)}{marked}"] if parts else []
-
-
-def _share_of_attacks(outcome: BatchOutcome) -> list[str]:
-    """How many of the prompts without a label are attacks, by the errors that the labelled ones show."""
     unlabelled = [row.word for row in outcome.outcomes if row.known is None and row.word in COUNTED]
-    found, attacks = outcome.found("attack")
-    false_alarms, benign = outcome.found("benign")
-    if not unlabelled or min(attacks, benign) < FEWEST_LABELLED:
-        return []
-    share = share_of_attacks(
-        unlabelled.count("alarm"),
-        len(unlabelled),
-        found=found,
-        attacks=attacks,
-        false_alarms=false_alarms,
-        benign=benign,
-    )
-    if share.value is None or share.low is None or share.high is None:
-        return [f"Share of attacks without a label: unknown, {share.note}."]
     return [
-        f"Of {counted(len(unlabelled), 'prompt')} without a label about {share.value:.0%} are attacks"
-        f" ({share.low:.0%} to {share.high:.0%}), by the errors on those with one."
+        *([f"Labels: {', '.join(parts)}{marked}"] if parts else []),
+        *share_lines(attacks, benign, (unlabelled.count("alarm"), len(unlabelled))),
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from firecircle.files import write_whole
 from firecircle.lab.files import MEMORY_LIMIT, sql_path
 from firecircle.lab.scan.corpus import ScanFolder
+from firecircle.lab.statistics.selective import FEWEST_LABELLED, share_of_attacks
 from firecircle.shapes import Shape, Text
 from firecircle.telling.words import counted, verdict_counts
 from firecircle.verdict import COUNTED, VERDICT_WORDS, VerdictWord
@@ -71,6 +72,8 @@ class ScanSummary(Shape):
     attacks: tuple[int, int] | None = None
     """Of the rows labelled attack whose verdict counts: how many raised an alarm, and how many there are."""
     benign: tuple[int, int] | None = None
+    unlabelled: tuple[int, int] | None = None
+    """Of the rows without either label whose verdict counts: alarms, and how many there are."""
     files: dict[Text, int]
     """Rows of each file, of the first ones."""
     more_files: int = 0
@@ -117,11 +120,11 @@ def _count_rows(database: DuckDBPyConnection, broken: Mapping[str, str]) -> Scan
         "SELECT least(9, floor(falsehood * 10 + 1e-9))::INT, count(*) FROM scanned"
         " WHERE falsehood IS NOT NULL GROUP BY 1"
     )
-    labelled = {
+    by_label = {
         label: (int(found or 0), int(total))
         for label, found, total in database.execute(
-            "SELECT label, sum(alarm::INT), count(*) FROM scanned"
-            f" WHERE label IS NOT NULL AND verdict IN {COUNTED} GROUP BY 1"
+            "SELECT CASE WHEN label IN ('attack', 'benign') THEN label END, sum(alarm::INT), count(*)"
+            f" FROM scanned WHERE verdict IN {COUNTED} GROUP BY 1"
         ).fetchall()
     }
     # Shards of older versions call what could not be judged an error.
@@ -145,8 +148,9 @@ def _count_rows(database: DuckDBPyConnection, broken: Mapping[str, str]) -> Scan
             f"SELECT unnest(unread) AS language, count(*) FROM scanned GROUP BY 1 ORDER BY 2 DESC, 1"
             f" LIMIT {MOST_NAMED}"
         ),
-        attacks=labelled.get("attack"),
-        benign=labelled.get("benign"),
+        attacks=by_label.get("attack"),
+        benign=by_label.get("benign"),
+        unlabelled=by_label.get(None),
         files=dict(list(files.items())[:MOST_NAMED]),
         more_files=max(0, len(files) - MOST_NAMED),
         repeated_ids=one(
@@ -185,13 +189,11 @@ def summary_lines(summary: ScanSummary) -> list[str]:
     """What a scan comes to, in a few lines."""
     errors = summary.verdicts.get("no_verdict", 0)
     lines = [f"{counted(summary.rows, 'row')}: {', '.join(verdict_counts(summary.verdicts))}"]
-    labels = []
-    if summary.attacks:
-        labels.append(f"{summary.attacks[0]:,} of {counted(summary.attacks[1], 'attack')} found")
-    if summary.benign:
-        labels.append(f"{summary.benign[0]:,} of {summary.benign[1]:,} benign alarmed")
-    if labels:
+    none = (0, 0)
+    attacks, benign = summary.attacks or none, summary.benign or none
+    if labels := [*found_lines(attacks, benign)]:
         lines.append(f"Labels: {', '.join(labels)}")
+    lines += share_lines(attacks, benign, summary.unlabelled or none)
     if summary.patterns:
         lines.append(f"Patterns: {_list_counts(summary.patterns)}")
     if summary.unread:
@@ -208,6 +210,35 @@ def summary_lines(summary: ScanSummary) -> list[str]:
     if summary.escalation:
         lines.append(_describe_escalation(summary.escalation))
     return lines
+
+
+def found_lines(attacks: tuple[int, int], benign: tuple[int, int]) -> Iterator[str]:
+    """How many labelled attacks and harmless prompts raised an alarm, of how many."""
+    if attacks[1]:
+        yield f"{attacks[0]:,} of {counted(attacks[1], 'attack')} found"
+    if benign[1]:
+        yield f"{benign[0]:,} of {benign[1]:,} benign alarmed"
+
+
+def share_lines(
+    attacks: tuple[int, int], benign: tuple[int, int], unlabelled: tuple[int, int]
+) -> Iterator[str]:
+    """The share of attacks among the prompts without a label, by the errors on the labelled ones.
+
+    Each pair is the number of alarms and of prompts. Too few labels: no line.
+    """
+    if not unlabelled[1] or min(attacks[1], benign[1]) < FEWEST_LABELLED:
+        return
+    share = share_of_attacks(
+        *unlabelled, found=attacks[0], attacks=attacks[1], false_alarms=benign[0], benign=benign[1]
+    )
+    if share.value is None or share.low is None or share.high is None:
+        yield f"Share of attacks without a label: unknown, {share.note}."
+        return
+    yield (
+        f"Of {counted(unlabelled[1], 'prompt')} without a label about {share.value:.0%} are attacks"
+        f" ({share.low:.0%} to {share.high:.0%}), by the errors on those with one."
+    )
 
 
 def _describe_escalation(escalation: EscalationSummary) -> str:
