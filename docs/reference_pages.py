@@ -110,7 +110,7 @@ def _index() -> str:
 
 
 def _top_level() -> dict[str, Any]:
-    return dict(typer.main.get_command(command_line()).commands)  # type: ignore[attr-defined]
+    return dict(command_line().commands)
 
 
 def _commands() -> Iterator[tuple[str, str]]:

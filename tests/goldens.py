@@ -58,7 +58,7 @@ VARIES_IN_TEXT = (
 
 def recordings(folder: Path) -> Iterator[tuple[str, Any]]:
     """Every name with what is to be seen under it; `folder` is empty and takes what commands keep."""
-    top = typer.main.get_command(command_line())
+    top = command_line()
     yield from every_help(top, "firecircle")
     yield "surface", surface(top)
     yield "openapi", openapi()

@@ -225,7 +225,7 @@ def test_completion(
     monkeypatch.setenv("_FIRECIRCLE_COMPLETE", "complete_zsh")
     monkeypatch.setenv("_TYPER_COMPLETE_ARGS", " ".join(["firecircle", *typed]))
     assert f'"{word}"' in cli().out
-    assert command_line().registered_commands, "and the command line is still there"
+    assert command_line().commands, "and the command line is still there"
 
 
 @pytest.mark.parametrize("config", [FireCircleConfig, EvaluationConfig])

@@ -9,16 +9,11 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-import typer
 from inline_snapshot import snapshot
 
 from firecircle import FireCircleConfig, MultiNeutrosophicPrompt, fire_circle_evaluate
 from firecircle.catalog import declared_in_settings
-from firecircle.cli.calibrate import calibrate
-from firecircle.cli.main import options_of
-from firecircle.cli.rotation import command as rotation
-from firecircle.cli.rotation.drawing import draw_circle
-from firecircle.cli.trouble import status_of_trouble
+from firecircle.cli import rotation
 from firecircle.errors import ConfigError
 from firecircle.examples import load_examples
 from firecircle.names import EvaluationMode, embedded_models
@@ -33,24 +28,6 @@ from tests.rotation.pools import SIX
 DAY = 86_400.0
 POOL = ",".join(SIX)
 Cli = Callable[..., Ran]
-
-
-@pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
-    """The two commands by themselves."""
-    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    app.callback()(lambda: None)
-    app.add_typer(rotation.rotation_commands(), name="rotation")
-    app.command()(calibrate)
-
-    def ran(*arguments: str) -> Ran:
-        with status_of_trouble(lambda: options_of(arguments)) as trouble:
-            status = app(args=list(arguments), prog_name="firecircle", standalone_mode=False)
-            trouble.status = status if isinstance(status, int) else 0
-        told = capsys.readouterr()
-        return Ran(trouble.status, told.out, told.err)
-
-    return ran
 
 
 def sat(history: ParticipationHistory, sittings: int, seed: str = "s") -> None:
@@ -219,7 +196,7 @@ def test_a_history_that_is_none(cli: Cli, tmp_path: Path) -> None:
 
 async def test_a_drawn_circle_is_held_and_remembered() -> None:
     prompt = load_examples()[0].prompt
-    asked = draw_circle(
+    asked = rotation.draw_circle(
         JudgingRequest(settings={"decision_domain": "finance", "models": SIX}),
         prompt,
         "4",
@@ -242,13 +219,13 @@ async def test_a_drawn_circle_is_held_and_remembered() -> None:
 
 def test_shadow_mode_and_rehearsals_change_nothing() -> None:
     prompt = MultiNeutrosophicPrompt(user="Hello")
-    asked = draw_circle(JudgingRequest(), prompt, "auto", shadow=True)
+    asked = rotation.draw_circle(JudgingRequest(), prompt, "auto", shadow=True)
     drawn = asked.draw
     assert drawn is not None
     assert configure_by_file(asked) == configure_by_file(JudgingRequest())
     assert {one.voice_id for one in drawn.candidates} >= set(embedded_models())
     assert len(drawn.selected) in (2, 3)
-    draw_circle(JudgingRequest(), prompt, "2", keep=False)
+    rotation.draw_circle(JudgingRequest(), prompt, "2", keep=False)
     with rotation.open_history() as kept:
         assert [recorded.used for recorded in kept.draws()] == [False]
 
@@ -256,9 +233,11 @@ def test_shadow_mode_and_rehearsals_change_nothing() -> None:
 @pytest.mark.parametrize("rotate", ["1", "11", "many", "-3", "٣٣"])
 def test_a_size_that_no_circle_has(rotate: str) -> None:
     with pytest.raises(ConfigError, match=r"--rotate: a circle has 2 to 10 voices"):
-        draw_circle(JudgingRequest(), MultiNeutrosophicPrompt(user="Hello"), rotate)
+        rotation.draw_circle(JudgingRequest(), MultiNeutrosophicPrompt(user="Hello"), rotate)
     with pytest.raises(ConfigError, match="--rotate: only a circle rotates"):
-        draw_circle(JudgingRequest(EvaluationMode.SINGLE), MultiNeutrosophicPrompt(user="Hello"), "3")
+        rotation.draw_circle(
+            JudgingRequest(EvaluationMode.SINGLE), MultiNeutrosophicPrompt(user="Hello"), "3"
+        )
 
 
 # -- calibrate -------------------------------------------------------------------------------------

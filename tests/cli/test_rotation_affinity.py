@@ -10,8 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from firecircle import MultiNeutrosophicPrompt, fire_circle_evaluate
-from firecircle.cli.rotation import command as rotation
-from firecircle.cli.rotation import drawing
+from firecircle.cli import rotation
 from firecircle.request import JudgingRequest
 from firecircle.rotation.drawing import verify_draw
 from firecircle.store.opening import open_store
@@ -71,7 +70,7 @@ async def test_a_recorded_draw_tells_its_pairs_and_verifies(
     pool = JudgingRequest(settings={"models": POOL, "enforce_quorum": False})
     prompt = MultiNeutrosophicPrompt(user="Hello")
     for shadow in (False, True):
-        drawn = drawing.draw_circle(pool, prompt, "3", affinity=True, shadow=shadow).draw
+        drawn = rotation.draw_circle(pool, prompt, "3", affinity=True, shadow=shadow).draw
         assert drawn is not None
         assert drawn.used is not shadow
         assert "6 pairs of these voices" in flowing(capsys.readouterr().err)
@@ -93,12 +92,12 @@ async def test_circles_that_teach_nothing_are_not_read(cli: Cli) -> None:
         await fire_circle_evaluate(
             PROMPT, circle("a", "b", max_rounds=1), caller=Script({"a": [0.1], "b": [0.1]}), store=store
         )
-        learnt = drawing.pairs_learnt(store.circles, POOL)
+        learnt = rotation.pairs_learnt(store.circles, POOL)
         assert {pair.circles for pair in learnt} == {6}
-        assert drawing.pairs_learnt(store.circles, ("a", "stranger")) == ()
+        assert rotation.pairs_learnt(store.circles, ("a", "stranger")) == ()
         with store.database.writing() as connection:
             connection.execute(sa.text("UPDATE documents SET body = x'00' WHERE circle_pk = 1"))
-        assert {pair.circles for pair in drawing.pairs_learnt(store.circles, POOL)} == {5}
+        assert {pair.circles for pair in rotation.pairs_learnt(store.circles, POOL)} == {5}
 
 
 def test_an_exported_history_has_no_circles(cli: Cli) -> None:

@@ -14,14 +14,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from firecircle.cli.main import command_line, run
 
 
 @cache
 def _commands() -> Any:
-    return typer.main.get_command(command_line())
+    return command_line()
 
 
 @dataclass(frozen=True)

@@ -255,7 +255,6 @@ APART: dict[str, list[str]] = {
 
 def all_commands() -> Iterator[str]:
     """Every command there is, as it is typed."""
-    import typer.main
 
     from firecircle.cli.main import command_line
 
@@ -266,7 +265,7 @@ def all_commands() -> Iterator[str]:
         else:
             yield " ".join(path)
 
-    return below(typer.main.get_command(command_line()), ())
+    return below(command_line(), ())
 
 
 def tried(arguments: list[str]) -> str:

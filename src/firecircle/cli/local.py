@@ -16,13 +16,6 @@ if TYPE_CHECKING:
     from firecircle.voices.local.weights import Progress
 
 
-def local_commands() -> typer.Typer:
-    """The commands of the group."""
-    group = typer.Typer(help="Language models on this machine.")
-    group.command()(fetch)
-    return group
-
-
 def fetch(
     which: Annotated[
         str,

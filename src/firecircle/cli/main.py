@@ -6,36 +6,17 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from functools import cache
-from typing import Annotated, Any
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple, cast
 
 import typer
 from typer.core import TyperGroup
 
-from firecircle.cli.bank.command import bank_commands
-from firecircle.cli.batch.command import batch
-from firecircle.cli.blindspots.command import blindspots
-from firecircle.cli.calibrate import calibrate
-from firecircle.cli.check.command import check
-from firecircle.cli.circles.command import circles_commands
-from firecircle.cli.compare.command import compare
-from firecircle.cli.evaluate.command import evaluate
-from firecircle.cli.examples import examples
-from firecircle.cli.harden.command import harden
-from firecircle.cli.lab.command import lab_commands
-from firecircle.cli.local import local_commands
-from firecircle.cli.mcp.command import mcp
 from firecircle.cli.options import ResultCommand
-from firecircle.cli.quorum.command import quorum
-from firecircle.cli.replay.command import replay
 from firecircle.cli.retired import in_todays_words
-from firecircle.cli.rotation.command import rotation_commands
 from firecircle.cli.trouble import INTERRUPTED, complain, status_of_trouble
-from firecircle.cli.trust import trust
-from firecircle.cli.view import view
-from firecircle.cli.voices.command import doctor, voices
 from firecircle.errors import ConfigError, UntrustedSettingsWarning
 
 MOST_FILES = 4096
@@ -59,8 +40,9 @@ def run(arguments: Sequence[str], begin: Callable[[], None] = lambda: None) -> i
                 and "--help" not in arguments
             ):
                 name_settings()
-            called = _commands(arguments[0] if arguments else "")
-            status = called(args=list(arguments) or ["--help"], prog_name="firecircle", standalone_mode=False)
+            status = command_line()(
+                args=list(arguments) or ["--help"], prog_name="firecircle", standalone_mode=False
+            )
         if status != INTERRUPTED:
             sys.stdout.flush()  # what cannot be written must be known while the status can still say so
         return status if isinstance(status, int) else 0
@@ -89,53 +71,109 @@ def _spans() -> AbstractContextManager[None]:
     return as_the_environment_says()
 
 
-def command_line() -> typer.Typer:
+class Entry(NamedTuple):
+    """A command or group of the list: where it is declared, and its line in `firecircle --help`."""
+
+    module: str
+    summary: str
+    group: tuple[str, ...] = ()
+    """The functions of a group: `list_entries` is its command `list`."""
+
+
+COMMANDS: Mapping[str, Entry] = {
+    "evaluate": Entry("evaluate.command", "Judge a prompt."),
+    "batch": Entry("batch.command", "Judge many prompts."),
+    "check": Entry("check.command", "Judge the prompt files of a repository."),
+    "compare": Entry("compare", "Compare two batches, two runs or two circles."),
+    "harden": Entry("harden.command", "Show what a system prompt leaves open, and what to add."),
+    "view": Entry("view", "Open the viewer in the browser until Ctrl-C."),
+    "replay": Entry("replay", "Conclude a recorded circle again; no voice is asked."),
+    "blindspots": Entry("blindspots.command", "Show what round 1 missed and the discussion found."),
+    "quorum": Entry("quorum", "Show whether models cover the roles of a circle."),
+    "voices": Entry("voices", "List providers and voices."),
+    "doctor": Entry("doctor", "Ask each voice about an attack and a harmless text."),
+    "examples": Entry("examples", "List the bundled examples."),
+    "calibrate": Entry("calibrate", "Propose roles, confidence and thresholds from labels."),
+    "mcp": Entry("mcp.command", "Serve the circle as tools of an MCP client."),
+    "trust": Entry("trust", "Trust the firecircle.toml of a folder."),
+    "bank": Entry(
+        "bank",
+        "Learn, search and share the patterns that circles found.",
+        ("list_entries", "show", "learn", "forget", "export_to", "import_from"),
+    ),
+    "circles": Entry(
+        "circles",
+        "List, search, show, export and delete saved circles.",
+        ("list_circles", "show", "export_to", "import_from", "delete", "label_circle", "cancel"),
+    ),
+    "lab": Entry(
+        "lab.command",
+        "Run experiments, and whether the dialogue pays.",
+        ("init", "run", "report", "study", "votes"),
+    ),
+    "local": Entry("local", "Fetch and list language models of this machine.", ("fetch",)),
+    "rotation": Entry(
+        "rotation",
+        "Show who was invited, how often and by which draws.",
+        ("show", "simulate", "export_to", "import_from"),
+    ),
+}
+"""Each module declares a function of the command's name, or the functions of its group."""
+
+
+def command_line() -> Commands:
     """All commands. Each returns its exit status."""
     app = typer.Typer(cls=Commands, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.callback()(firecircle)
-    for command in (
-        evaluate,
-        batch,
-        check,
-        compare,
-        harden,
-        view,
-        replay,
-        blindspots,
-        quorum,
-        voices,
-        doctor,
-        examples,
-        calibrate,
-        mcp,
-        trust,
-    ):
-        app.command(cls=ResultCommand if command in (evaluate, replay) else None)(command)
-    app.add_typer(bank_commands(), name="bank")
-    app.add_typer(circles_commands(), name="circles")
-    app.add_typer(lab_commands(), name="lab")
-    app.add_typer(local_commands(), name="local")
-    app.add_typer(rotation_commands(), name="rotation")
-    return app
+    return cast(Commands, typer.main.get_command(app))
 
 
-@cache
-def _commands(word: str) -> Any:
-    """What reads a command line that begins with this word.
+class LazyCommands(MutableMapping[str, Any]):
+    """The commands by name. A module is imported when its command is called or its own help is asked for."""
 
-    Typer looks at every option of every command, which takes longer than many a command, so where the word
-    is a command it gets that one alone.
-    """
-    app = command_line()
-    commands = [each for each in app.registered_commands if each.callback and each.callback.__name__ == word]
-    groups = [each for each in app.registered_groups if each.name == word]
-    if commands or groups:
-        app.registered_commands, app.registered_groups = commands, groups
-    return typer.main.get_command(app)
+    def __init__(self) -> None:
+        self._loaded: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._loaded:
+            self._loaded[name] = _load(name, COMMANDS[name])
+        return self._loaded[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._loaded[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+def _load(name: str, entry: Entry) -> Any:
+    module = import_module(f"firecircle.cli.{entry.module}")
+    app = typer.Typer(rich_markup_mode=None, add_completion=False, help=entry.summary)
+    for function in entry.group or (name,):
+        word = name if not entry.group else function.partition("_")[0]
+        app.command(word, cls=ResultCommand if word in ("evaluate", "replay") else None)(
+            getattr(module, function)
+        )
+    return typer.main.get_group(app) if entry.group else typer.main.get_command(app)
 
 
 class Commands(TyperGroup):
     """All commands; typer would let go of an interrupted one without a word."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = LazyCommands()
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
 
     def make_context(self, *args: Any, **extra: Any) -> Any:
         """Read the command line."""
@@ -156,9 +194,10 @@ class Commands(TyperGroup):
 
 def options_of(arguments: Sequence[str]) -> frozenset[str]:
     """The options of the command that these arguments call."""
-    command = _commands(arguments[0] if arguments else "")
+    command: Any = command_line()
     for word in arguments:
-        command = getattr(command, "commands", {}).get(word, command)
+        below = getattr(command, "commands", {})
+        command = below.get(word, command)
     return frozenset(
         option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)
     )

@@ -138,5 +138,5 @@ def test_a_family_s_prices_are_those_of_its_own_models() -> None:
 
 
 def test_the_price_list_is_loaded_only_when_a_price_is_asked_for() -> None:
-    code = "import sys, firecircle.voices.hosted.voice, firecircle.cli.voices.command; print('genai_prices' in sys.modules)"
+    code = "import sys, firecircle.voices.hosted.voice, firecircle.cli.voices; print('genai_prices' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"

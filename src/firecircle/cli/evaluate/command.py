@@ -108,7 +108,7 @@ def evaluate(
     is_read = rotate is not None or given.bank is not None
     keeping = None if given.dry_run else store_for(given.save, given.store, given.label, is_read=is_read)
     if rotate is not None:
-        from firecircle.cli.rotation.drawing import draw_circle
+        from firecircle.cli.rotation import draw_circle
 
         count, ways = _rotation(rotate)
         asked = draw_circle(

@@ -46,23 +46,6 @@ class RunOptions:
     as_json: AsJson = False
 
 
-def lab_commands() -> typer.Typer:
-    """All commands of the lab. Each returns its exit status."""
-    app = typer.Typer(
-        add_completion=False,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-        no_args_is_help=True,
-        help="Run experiments: arms over datasets, and whether the dialogue pays.",
-    )
-    app.command("init")(init)
-    app.command("run")(run)
-    app.command("report")(report)
-    app.command("study")(study)
-    app.command("votes")(votes)
-    return app
-
-
 def init(
     file: Annotated[str, typer.Argument(metavar="FILE", help="Where to write the plan.")],
     as_json: AsJson = False,

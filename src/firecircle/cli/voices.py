@@ -1,8 +1,11 @@
-"""The list of all voices: who there is, what each brings and costs, and who could speak now."""
+"""`firecircle voices`: the providers and voices, and which of them can speak now."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from firecircle.catalog import (
     Family,
@@ -13,7 +16,7 @@ from firecircle.catalog import (
     find_characteristics,
 )
 from firecircle.circle.base_config import EvaluationConfig
-from firecircle.circle.config import LARGEST_CIRCLE, quorum_of
+from firecircle.cli.options import AsJson
 from firecircle.cli.output import outcomes_of
 from firecircle.cli.printable import printable_line
 from firecircle.errors import ConfigError
@@ -31,6 +34,159 @@ from firecircle.voices.available import available_hosted, keys_for, unusable_key
 from firecircle.voices.hosted.prices import FREE, Rates, Tariff, listed_rates, rates_of, tariff_of
 from firecircle.voices.hosted.providers import Provider, known_providers, locate, provider_of
 from firecircle.voices.readiness import Readiness, local_readiness, readiness_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+
+def voices(
+    ready: Annotated[bool, typer.Option("--ready", help="Only who could speak now.")] = False,
+    everyone: Annotated[
+        bool, typer.Option("--all", help="Also list the hosted models that cannot be called here.")
+    ] = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="What each family is today, and which models in the settings are gone (exit status 1).",
+        ),
+    ] = False,
+    as_json: AsJson = False,
+) -> int:
+    """List providers and voices: lineage, roles, price, and whether they could speak now.
+
+    The first lines say which circle the keys, servers and weights found here make. Endpoints without a key
+    are asked for their models; no voice is asked to judge. `firecircle doctor` makes a real call.
+    """
+    import asyncio
+    import sys
+
+    from firecircle.cli.output import console_on, print_json
+
+    if check:
+        from firecircle.cli.todays_models import show_todays_models
+
+        if ready:
+            raise ConfigError("--ready", "does not go with --check", "leave one of them out")
+        return show_todays_models(as_json=as_json)
+    from firecircle.settings import current_settings
+
+    hosts, entries = asyncio.run(list_voices())
+    if ready:
+        hosts = [host for host in hosts if host.state.ready]
+        entries = [entry for entry in entries if entry.ready]
+    source = current_settings().source
+    if as_json:
+        print_json(
+            {
+                "settings": str(source) if source else None,
+                "can_convene": can_convene(hosts),
+                "providers": [_host_document(host) for host in hosts],
+                "voices": [_voice_document(voice) for voice in entries],
+            }
+        )
+        return 0
+    console = console_on(sys.stdout)
+    for line in can_convene(hosts):
+        console.print(line, soft_wrap=True)
+    console.print()
+    if source and console.is_terminal:
+        console.print(f"settings: {source}")
+    _show_hosts(console, hosts)
+    folded = [] if everyone or not console.is_terminal else [entry for entry in entries if not entry.ready]
+    _show_voices(console, [entry for entry in entries if entry not in folded])
+    if folded:
+        console.print(
+            f"and {len(folded)} more, known but not ready: set the key of a provider above to hear them,"
+            " see them with --all",
+            style="dim",
+        )
+    return 0
+
+
+def _host_document(host: HostEntry) -> dict[str, Any]:
+    return {
+        "name": host.provider.name,
+        "base_url": host.provider.base_url,
+        "key_variable": host.provider.key_variable,
+        "ready": host.state.ready,
+        "why": host.state.why,
+        "models": list(host.state.models),
+    }
+
+
+def _voice_document(voice: VoiceEntry) -> dict[str, Any]:
+    low, high = voice.price or (None, None)
+    return {
+        "names": list(voice.names),
+        "provider_lineage": voice.provider_lineage,
+        "alignment_style": voice.alignment_style,
+        "confidence": voice.confidence,
+        "cognitive_roles": voice.cognitive_roles,
+        "usd_per_million_tokens": {"lowest": asdict(low), "highest": asdict(high)} if low and high else None,
+        "ready": voice.ready,
+        "why": voice.why,
+    }
+
+
+def _show_hosts(console: Console, hosts: Sequence[HostEntry]) -> None:
+    from rich.text import Text
+
+    from firecircle.cli.output import print_line
+    from firecircle.cli.printable import printable_line
+
+    for host in hosts:
+        why = printable_line(host.state.why, 200)
+        if host.state.models:
+            why += f": {printable_line(', '.join(host.state.models), 200)}"
+        if not console.is_terminal:
+            print_line(console, f"provider\t{host.provider.name}\t{_word(host.state.ready)}\t{why}")
+            continue
+        line = Text().append(f"{host.provider.name:<12}", style="bold")
+        line.append(f"{_word(host.state.ready):<10}", style="green" if host.state.ready else "dim")
+        console.print(line.append(why))
+    if console.is_terminal:
+        console.print()
+
+
+def _show_voices(console: Console, entries: Sequence[VoiceEntry]) -> None:
+    from rich.text import Text
+
+    from firecircle.cli.output import print_line, section
+    from firecircle.cli.printable import printable_line
+
+    for voice in entries:
+        names = printable_line(" ".join(voice.names))
+        roles = ", ".join(f"{role} {share:.1f}" for role, share in voice.cognitive_roles.items())
+        lineage, why = printable_line(voice.provider_lineage), printable_line(voice.why, 200)
+        if not console.is_terminal:
+            parts = (names, _word(voice.ready), lineage, roles, _price(voice.price), why)
+            print_line(console, "voice\t" + "\t".join(parts))
+            continue
+        line = Text().append(names, style="bold").append("  ")
+        console.print(line.append(_word(voice.ready), style="green" if voice.ready else "dim"))
+        console.print(*section("", [f"{lineage}: {roles}", f"{_price(voice.price)}; {why}"]))
+
+
+def _word(ready: bool) -> str:
+    return "ready" if ready else "not ready"
+
+
+def _price(price: tuple[Rates, Rates] | None) -> str:
+    """Dollars for a million tokens in and out, of the cheapest and the dearest."""
+    if price is None:
+        return "price unknown"
+    low, high = price
+    if not high.input and not high.output:
+        return "free"
+    return f"{_span(low.input, high.input)} in, {_span(low.output, high.output)} out per million tokens"
+
+
+def _span(low: float, high: float) -> str:
+    return f"${low:g}" if low == high else f"${low:g} to ${high:g}"
+
 
 MOST_OFFERED = 2
 """Models of a server on this machine that are offered as voices."""
@@ -88,17 +244,6 @@ def can_convene(hosts: list[HostEntry]) -> list[str]:
             circle = ",".join((*named, *embedded_models()))
             lines.append(f"{host.provider.name} answers: --models {circle}")
     return lines
-
-
-def proposal(well: tuple[str, ...]) -> str:
-    """The circle that these voices can hold, with embedded readers where they are no quorum alone."""
-    if not well:
-        return "No circle: none of these voices can judge"
-    readers = tuple(reader for reader in embedded_models() if reader not in well)
-    for circle in (well, (*well, *readers)):
-        if 1 < len(circle) <= LARGEST_CIRCLE and quorum_of(circle, {}).valid:
-            return f"You can convene: --models {','.join(circle)}"
-    return f"No circle: {', '.join(well)} and embedded readers are no quorum; --mode single asks one voice"
 
 
 def _where_it_is(provider: Provider) -> Provider:

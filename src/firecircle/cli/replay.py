@@ -1,4 +1,4 @@
-"""A recorded circle read from a file and held again under other settings, told like one that sits now."""
+"""`firecircle replay`: hold a recorded circle again without asking anybody, under other settings too."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from pydantic import ValidationError
 from rich.console import Console
 
@@ -21,7 +22,7 @@ from firecircle.circle.plausible import require_plausible
 from firecircle.circle.result import SCHEMA_VERSION, CircleRecord, FireCircleResult
 from firecircle.cli.evaluate.compact import print_failure, print_result
 from firecircle.cli.evaluate.request import Request
-from firecircle.cli.options import JsonForm
+from firecircle.cli.options import AlarmRuleOption, JsonForm, ResultAsJson, Threshold, Verbose
 from firecircle.cli.output import console_on, print_all
 from firecircle.cli.printable import printable_line
 from firecircle.cli.report.report import circle_report, unfinished_report
@@ -35,6 +36,51 @@ from firecircle.shapes import config_error
 from firecircle.telling.words import STOP_WORDS, counted
 from firecircle.thresholds import format_figure
 from firecircle.verdict import SHOWN
+
+
+def replay(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="What `evaluate --json=full` printed; - for standard input.")
+    ],
+    threshold: Threshold = None,
+    alarm_rule: AlarmRuleOption = None,
+    pattern_threshold: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", min=0, max=1, help="Which share of the voices makes a pattern."),
+    ] = None,
+    quorum: Annotated[
+        bool | None,
+        typer.Option("--quorum/--no-quorum", help="Whether the verdict asks for a quorum."),
+    ] = None,
+    min_coverage: Annotated[
+        float | None, typer.Option(metavar="N", min=0, help="The coverage of roles a quorum needs.")
+    ] = None,
+    min_groups: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="The number of lineages a quorum needs.")
+    ] = None,
+    as_json: ResultAsJson = None,
+    verbose: Verbose = False,
+) -> int:
+    """Conclude a recorded circle again; no voice is asked. Exit status 0: no alarm, 1: alarm, 2: error.
+
+    \b
+    firecircle evaluate --example false_authority-03-attack --json=full > circle.json
+    firecircle replay circle.json --verbose
+    firecircle replay circle.json --threshold 0.5 --pattern-threshold 0.3
+    """
+
+    record = read_recording(file)
+    settings: Settings = {
+        "alarm_threshold": threshold,
+        "alarm_rule": alarm_rule,
+        "pattern_threshold": pattern_threshold,
+        "enforce_quorum": quorum,
+        "min_cognitive_coverage": min_coverage,
+        "min_provider_groups": min_groups,
+    }
+    config = with_settings(record.config, settings)
+    return replay_and_report(Replay(record, config, file, as_json=as_json, verbose=verbose))
+
 
 Settings = Mapping[str, float | bool | str | None]
 """Settings of the verdict by the names of `FireCircleConfig`; None leaves one as it was recorded."""

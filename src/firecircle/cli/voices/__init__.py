@@ -1,1 +1,0 @@
-"""`firecircle voices` and `firecircle doctor`."""
