@@ -36,6 +36,8 @@ _READERS = frozenset(
 _HAVING = frozenset(
     ("use", "using", "have", "want", "run", "running", "build", "building", "prefer", "install", "installed")
 )
+_OF_A_PRODUCT = frozenset(("app", "settings", "api", "account", "artifacts", "extension"))
+"""What a product has that is called like the machine: Claude settings."""
 _KEPT_BY_PEOPLE = frozenset(("bot", "bots"))
 """Machines whose duties are written down for those who run them: the deploy bot must not answer."""
 _OWNED = frozenset(("my", "our", "his", "her", "their", "its"))
@@ -66,6 +68,8 @@ _GREETS = frozenset(("hi", "hello", "hey", "dear", "attention", "attn", "ok", "o
 _WRITTEN_TO = frozenset(("to", "for"))
 _SPOKEN_OF = frozenset(("system", "machine", "tool", "whoever", "automated"))
 _ARTICLES = frozenset(("the", "any", "an", "a", "all", "this", "every", "each"))
+_LONGEST_TERM = 24
+"""Characters of a quoted term, the marks included."""
 _LONGEST_CALL = 3
 """How many words may say which machine is called: the new mail assistant."""
 
@@ -94,13 +98,20 @@ def told_to_machine(sentence: Sentence, orders: Sequence[Order]) -> float:
 def names_machine(sentence: Sentence, at: int) -> bool:
     """Whether the word is a name of a machine that reads, or may be one."""
     word = sentence.words[at]
-    if word in word_list("reading"):
+    if word in word_list("reading") or _is_in_an_address(sentence, at):
         return False
     automatic = at > 0 and sentence.words[at - 1] in word_list("automatic")
     machine = sentence.bits[at] & k("MACHINE", "NAMED")
     if machine or is_a_machine(word) or (automatic and word in _READERS):
         return True
     return _names_its_work(sentence.words, at)
+
+
+def _is_in_an_address(sentence: Sentence, at: int) -> bool:
+    """Whether the word is glued to a dot: claude.ai."""
+    text, start, end = sentence.text, sentence.starts[at], sentence.ends[at]
+    behind = text[end : end + 1] == "." and text[end + 1 : end + 2].isalnum()
+    return behind or (text[start - 1 : start] == "." and text[start - 2 : start - 1].isalnum())
 
 
 def is_a_machine(word: str) -> bool:
@@ -196,7 +207,11 @@ def _told(sentence: Sentence, orders: Sequence[Order], at: int) -> float:
         )
     )
     share = 1.0 if sure else STRENGTHS.perhaps
-    if _is_made_use_of(words, at):
+    if (
+        _is_a_quoted_term(sentence, at)
+        or _is_made_use_of(words, at)
+        or (is_a_machine(words[at]) and _OF_A_PRODUCT.intersection(after[:1]))
+    ):
         return 0.0
     if sure and "if" in words[max(0, at - 6) : at] and _ordered_after(sentence, orders, at):
         return STRENGTHS.on_condition
@@ -205,7 +220,12 @@ def _told(sentence: Sentence, orders: Sequence[Order], at: int) -> float:
         if word in _DUTY or (word in _BE and words[place + 1 : place + 2] and _is_duty(words, place + 1)):
             spoken_of = words[at] in _KEPT_BY_PEOPLE and not _is_first(sentence, at)
             return STRENGTHS.obliged * (STRENGTHS.perhaps if spoken_of else share)
-        told_to = word == "to" and place == at + 1 and (_opens if sure else _is_first)(sentence, at)
+        told_to = (
+            word == "to"
+            and place == at + 1
+            and not sentence.question
+            and (_opens if sure else _is_first)(sentence, at)
+        )
         if told_to and any(bits & VERBS for bits in sentence.bits[place + 1 : place + 2]):
             return STRENGTHS.obliged * share
         if word[0] in "\"'`" and not sure:
@@ -217,6 +237,14 @@ def _told(sentence: Sentence, orders: Sequence[Order], at: int) -> float:
         if word[0] in ".!?;)" or (place > at + 1 and names_machine(sentence, place) and not sure):
             return 0.0
     return 0.0
+
+
+def _is_a_quoted_term(sentence: Sentence, at: int) -> bool:
+    """Whether the name stands in a quoted term: "AI slop". The key of a field is none."""
+    quotation = quotation_at(sentence.text, sentence.starts[at])
+    if quotation is None or quotation[1] - quotation[0] > _LONGEST_TERM:
+        return False
+    return sentence.text[quotation[1] : quotation[1] + 2].strip()[:1] != ":"
 
 
 def _is_made_use_of(words: tuple[str, ...], at: int) -> bool:

@@ -20,6 +20,8 @@ _MINE = frozenset(("my", "mine", "our", "mein", "meine", "meinen", "mi", "mis", 
 _INDEFINITE = frozenset(("a", "an", "some", "ein", "eine", "einen", "una", "une"))
 _ON, _IN = frozenset(("on",)), frozenset(("in",))
 _SPEAKERS = frozenset(("my", "our"))
+_BEHIND_A_VERB = 6
+"""Within how many tokens after a verb a quotation is its object: translate this into Welsh: ‘…’."""
 _COMPLEMENT = 7
 """Within how many tokens after a noun its complement says whose it is."""
 _BENEFACTIVE = frozenset(("me", "us", "myself", "ourselves"))
@@ -130,4 +132,4 @@ def worked_on(sentence: Sentence, index: int) -> bool:
     if not sentence.mask & k("WRITE_TASK") or not sentence.inside_quotes(index):
         return False
     opened = max((at for at in range(index) if sentence.words[at][0] in _QUOTES), default=0)
-    return any(bits & k("WRITE_TASK") for bits in sentence.bits[max(0, opened - 3) : opened])
+    return any(bits & k("WRITE_TASK") for bits in sentence.bits[max(0, opened - _BEHIND_A_VERB) : opened])

@@ -143,7 +143,7 @@ def _own_setup(sentence: Sentence, thing: Reach) -> float:
     """How surely the object is the assistant's own set-up, not an invented or another one."""
     if thing.has("IMAGINED") or _is_a_story(sentence, thing):
         return 0.0
-    if thing.has("CONFIG") and _is_a_subject(sentence, thing):
+    if thing.has("CONFIG") and (_is_a_subject(sentence, thing) or _is_named_or_left_out(sentence, thing)):
         return 0.0
     if thing.has("CONFIG") and _somebody_elses(sentence, thing, k("CONFIG")):
         return 0.0
@@ -203,6 +203,25 @@ def _is_a_subject(sentence: Sentence, thing: Reach) -> bool:
         for place in places
         if sentence.bits[place] & k("CONFIG")
     )
+
+
+def _is_named_or_left_out(sentence: Sentence, thing: Reach) -> bool:
+    """Whether every such word has a name of its own, or is what is to be left out: the DAN prompt."""
+    return all(
+        (
+            place > 1
+            and _is_a_proper_name(sentence, place - 1)
+            and not sentence.text[sentence.starts[place]].isupper()
+        )
+        or "without" in sentence.words[max(thing.first + 1, place - _NEAR_ITS_NAME) : place]
+        for place in range(max(thing.first + 1, 0), min(thing.last + 1, len(sentence.words)))
+        if sentence.bits[place] & k("CONFIG")
+    )
+
+
+def _is_a_proper_name(sentence: Sentence, place: int) -> bool:
+    word = sentence.text[sentence.starts[place] : sentence.ends[place]]
+    return word[0].isupper() and not sentence.text.isupper() and not sentence.bits[place] & ~k("CONFIG")
 
 
 def _somebody_elses(
@@ -282,6 +301,7 @@ def secret(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]
             sentence.bits[order.index] & k("SHOW", "LEAK", "GRANT", "SEND", "SAY", "SEE")
             and not order.negated
             and not _explains_a_term(sentence, order.index)
+            and not worked_on(sentence, order.index)
         ):
             thing = reach(sentence, order.index)
             if (

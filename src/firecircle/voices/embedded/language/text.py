@@ -242,6 +242,11 @@ def _sentence(
     bits = list(map(classes_of, words))
     if marks:
         bits = [bit | marks.get(stem(word), 0) for word, bit in zip(words, bits, strict=True)]
+    if "u" in words:  # the name of a table: u.user_id
+        bits = [
+            0 if word == "u" and _GLUE.match(text, end) else bit
+            for word, bit, end in zip(words, bits, ends, strict=True)
+        ]
     if layer == "application":
         bits = [
             0 if bit and _is_a_name(text, words[at], starts[at], ends[at]) else bit
