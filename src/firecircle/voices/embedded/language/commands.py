@@ -27,6 +27,8 @@ class CommandWeights(NamedTuple):
     moves_secrets: float = 1.2
     moves_valued: float = 0.9
     names_secrets: float = 0.3
+    sends_the_user: float = 0.9
+    hidden_answer: float = 1.3
     foreign_address: float = 1.6
     for_machines: float = 1.5
     known_words: float = -1.8  # for the share of its words that the rest of the document has too
@@ -70,6 +72,9 @@ _HIDDEN = re.compile(
     r"<!--|font-size: ?[01]p?|color: ?#?f{3}|display: ?none|visibility: ?hidden|aria-hidden|<span hidden",
     re.IGNORECASE,
 )
+_OPENING = 5
+"""Characters that open a comment."""
+_IN_A_COMMENT = re.compile(r"<!--(?:(?!-->)[^\n]){0,60}\Z")
 _PROGRAM = re.compile(
     r"^[ \t]{0,40}(?:def|import|class|function|const|from \w+ import|#include|public|return)\b"
     r"|[;{}][ \t]{0,9}$",
@@ -85,6 +90,7 @@ _CUT = 120
 _NAME = re.compile(r"[a-z]{3,}")
 _NO_NAMES = frozenset(("http", "https", "www", "com", "net", "org", "example", "dev", "app", "mail", "api"))
 _BEFORE = 60
+_SAID_NEAR = ("silent", "unchecked")
 
 
 class _Rule(NamedTuple):
@@ -127,10 +133,16 @@ def planted_commands(reading: PromptReading) -> Iterator[Command]:
     about += WEIGHTS.long_document if len(reads) > LONG else 0.0
     lines = text.count("\n") + 1
     about += WEIGHTS.program if len(_PROGRAM.findall(text)) > _PROGRAM_SHARE * lines else 0.0
+    things = _rules()[0]
     for at, read in enumerate(reads):
-        if not _commands(read, raw[at]):
-            continue
-        does, note = _what_it_does(raw[at])
+        start = read.sentence.start
+        if not reading.unread and not _commands(read, raw[at]):
+            continue  # in a language that rules do not read, the shape of a command has to do
+        does, note = _what_it_does(raw[at], unread=bool(reading.unread))
+        if _IN_A_COMMENT.search(text, max(0, start - _BEFORE), start + _OPENING) and things["answer"].search(
+            raw[at]
+        ):
+            does, note = does + WEIGHTS.hidden_answer, "is hidden and concerns the answer"
         address = _address(raw[at])
         near = " ".join(raw[max(0, at - 1) : at + 2])
         signs = _signs(raw[at], near)
@@ -146,7 +158,11 @@ def planted_commands(reading: PromptReading) -> Iterator[Command]:
             odds += WEIGHTS.foreign_address
         if read.is_for_machines:
             odds += WEIGHTS.for_machines
-        if len(own & task) >= _ASKED and _ASKED_SHARE * len(own) <= len(own & task):
+        if (
+            "unchecked" not in signs
+            and len(own & task) >= _ASKED
+            and _ASKED_SHARE * len(own) <= len(own & task)
+        ):
             odds += WEIGHTS.asked_for
         yield Command(read, 1 / (1 + math.exp(-odds)), note)
 
@@ -163,14 +179,19 @@ def _commands(read: ReadSentence, raw: str) -> bool:
     return ordered or bool(_DUTY.search(raw)) or bool(_rules()[1]["calls"].words.search(raw))
 
 
-def _what_it_does(raw: str) -> tuple[float, str]:
-    """The log-odds of everything the command does, and a note on what weighs most."""
+def _what_it_does(raw: str, *, unread: bool) -> tuple[float, str]:
+    """The log-odds of everything the command does, and a note on what weighs most.
+
+    In a language that rules do not read, secrets beside a command or an address count as moved.
+    """
     things, acts, _ = _rules()
     found = [(rule.weight, rule.note) for rule in acts.values() if rule.words.search(raw)]
     secrets = things["secrets"].search(raw)
     address = _address(raw)
     words = _ADDRESS.sub(" ", raw)
-    if (address or _SHELL.search(raw)) and things["moves"].search(words):
+    if address and things["tells"].search(words):
+        found.append((WEIGHTS.sends_the_user, "sends the user to an address"))
+    if (unread and "/" in raw) or ((address or _SHELL.search(raw)) and things["moves"].search(words)):
         if secrets:
             found.append((WEIGHTS.moves_secrets, "moves secrets away"))
         if address and things["valued"].search(words):
@@ -194,11 +215,11 @@ def _address(raw: str) -> re.Match[str] | None:
 
 
 def _signs(raw: str, near: str) -> dict[str, float]:
-    """The log-odds of how it is said; that it is kept from the user may be said in the next sentence."""
+    """The log-odds of how it is said; some of it may be said in the sentence before or behind."""
     return {
         name: rule.weight
         for name, rule in _rules()[2].items()
-        if rule.words.search(near if name == "silent" else raw)
+        if rule.words.search(near if name in _SAID_NEAR else raw)
     }
 
 

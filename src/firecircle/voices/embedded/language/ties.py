@@ -28,6 +28,7 @@ _OF_THINGS = frozenset(("version", "versions", "case", "cases"))
 """What is new or special about a thing, and no task."""
 _IF = frozenset(("if", "unless", "whether"))
 _USERS = frozenset(("user", "users", "reader", "readers", "human", "humans"))
+_WITH = frozenset(("with", "from", "in", "on", "at"))
 _NEAR = 3
 """Within how many tokens before a noun a word says whose or which it is."""
 
@@ -59,6 +60,8 @@ def _is_set_aside(sentence: Sentence, orders: Sequence[Order], intent: Intent, b
     ]
     for place in binding:
         whose = _said_before(sentence, place)
+        if _was_given_to_you(sentence, place):
+            return True
         if whose & k("YOU") and sentence.words[place + 1 : place + 2] not in _FILES:
             return True
         if stem(sentence.words[place]) not in _OF_PROGRAMS:
@@ -86,6 +89,15 @@ def _says_what_can_be_done(sentence: Sentence, intent: Intent) -> bool:
     possible = any(each in _POSSIBLE for each in pairwise(opening)) or "can't" in opening
     yours = "your" in sentence.words[max(0, intent.first) : intent.last + 1]
     return possible and not yours and not sentence.mask & k("MACHINE", "HUMAN_USER")
+
+
+def _was_given_to_you(sentence: Sentence, noun: int) -> bool:
+    """Whether a noun is what the reader got, and nothing says with what: the directions you received."""
+    given = sentence.bits[noun + 1 : noun + 2]
+    if not given or not (given[0] & k("YOU") and given[0] & k("PRIOR")):
+        return False
+    end = next((at for at in range(noun + 1, len(sentence.words)) if not sentence.bits[at] & k("PRIOR")), 0)
+    return sentence.words[end] not in _WITH if end else True
 
 
 def _said_before(sentence: Sentence, noun: int) -> int:

@@ -39,6 +39,22 @@ _BETWEEN_MARKERS = 3
 """From how many words on what stands between an opening and a closing marker is a turn."""
 _AFTER_CALL = 2
 """How many sentences after one that calls a machine are still meant for it."""
+_RIGHTS_GIVEN = re.compile(
+    r"\b(?:(?:this|the) user|user (?:id )?#?\w*\d\w*)\b[^.\n]{0,60}\b"
+    r"(?:granted|given|verified|authori[sz]ed)\b[^.\n]{0,60}\b(?:elevated|unrestricted|full|admin\w*|root)\b"
+    r"|\b(?:AI|LLM|chatbots?|assistants?|models?)\b[^.\n]{0,50}\b(?:authori[sz]ed|permitted|allowed|configured|free)"
+    r" to (?:\w+ and )?(?:share|reveal|disclose|display|show|print)\b"
+    r"[^.\n]{0,60}\b(?:system prompts?|api keys?|passwords?|credentials|internal \w+)\b"
+    r"|\b(?:content|safety)[_ ]?(?:filters?|polic(?:y|ies)|checks?)\s?[:=]\s?(?:disabled|off|false|none)\b",
+    re.IGNORECASE,
+)
+_FROM_NOW_ON = re.compile(
+    r"\b(?:all|any|every|in|your) (?:\w+ )?future"
+    r" (?:responses|replies|answers|requests|messages|interactions)\b"
+    r"|\bin (?:every|each) (?:\w+ )?response\b",
+    re.IGNORECASE,
+)
+_ONLY_IF = frozenset(("if", "whether", "when", "once", "unless", "ensure", "verify", "check"))
 _TURN = re.compile(rf"\s{{0,3}}{_ROLE}?[ \t]{{0,3}}[:\n]", re.IGNORECASE)
 """What stands behind a marker that opens a turn."""
 
@@ -64,6 +80,8 @@ class LayersStrengths(NamedTuple):
     guarded_addressed: float = 0.5  # names what is held back and addresses somebody
     called_before: float = 0.72  # the sentence before calls a machine
     task_replaced: float = 0.45
+    rights_given: float = 0.72  # says that the user holds rights, or that secrets may be told
+    from_now_on: float = 0.72  # an order for every later answer
     answer_shaped: float = 0.5  # says what to put into the answer
     user_told: float = 0.35
     following_done: float = 0.4
@@ -143,8 +161,9 @@ class LayersLens:
         """The application's text is material to work on; orders to the assistant do not belong there."""
         called = 0
         for read in reading.application:
-            strength = _order_in_data(read)
-            to_machine = _is_told_the_assistant(read)
+            strength, to_machine = _order_in_data(read), _is_told_the_assistant(read)
+            if changed := _standing_change(read):
+                strength, to_machine = max(strength, changed), True
             if called and read.orders and not any(order.mentioned for order in read.orders):
                 strength, to_machine = max(strength, STRENGTHS.called_before), True
             called = _AFTER_CALL if calls_machine(read.sentence) else max(0, called - 1)
@@ -325,6 +344,17 @@ def _order_in_data(read: ReadSentence) -> float:
             of_material = reach(sentence, order.index, 10).has("MATERIAL")
             best = max(best, STRENGTHS.material_written if of_material else STRENGTHS.written)
     return max(best, STRENGTHS.any_order)
+
+
+def _standing_change(read: ReadSentence) -> float:
+    """How much a sentence of a document changes what the assistant may do for its user from now on."""
+    sentence = read.sentence
+    text = sentence.text[sentence.start : sentence.end]
+    stated = not sentence.question and not _ONLY_IF.intersection(sentence.words)
+    if stated and _RIGHTS_GIVEN.search(text):
+        return STRENGTHS.rights_given
+    lasting = (read.orders or "should" in sentence.words) and _FROM_NOW_ON.search(text)
+    return STRENGTHS.from_now_on if lasting else 0.0
 
 
 def _names_another_task(sentence: Sentence) -> bool:
