@@ -62,11 +62,11 @@ def test_what_is_declared_is_in_the_table() -> None:
 def another(monkeypatch: pytest.MonkeyPatch) -> Column:
     """A column that is one more entry of the table."""
     from firecircle.circle import columns
-    from firecircle.cli.batch import outcome
+    from firecircle.cli.batch import journal
 
     column = Column("heard_share", float, "share of voices heard", lambda one: one.voices / 10, ("row",))
     monkeypatch.setattr(columns, "COLUMNS", (*COLUMNS, column))
-    monkeypatch.setitem(outcome.FLAT_COLUMNS, "heard_share", float)
+    monkeypatch.setitem(journal.FLAT_COLUMNS, "heard_share", float)
     return column
 
 

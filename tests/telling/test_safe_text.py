@@ -8,7 +8,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firecircle.cli.printable import printable
+from firecircle.cli.output import printable
 from firecircle.telling.safe_text import (
     HIDDEN_RANGES,
     STACKING_RANGES,

@@ -39,10 +39,11 @@ from firecircle.cli.output import (
     print_all,
     print_json,
     print_line,
+    printable,
+    printable_line,
     section,
     short_id,
 )
-from firecircle.cli.printable import printable, printable_line
 from firecircle.cli.report.report import (
     circle_report,
     lost_report,
@@ -89,7 +90,7 @@ def list_circles(
     firecircle circles list --alarm --since 7d
     firecircle circles list --text '"as we agreed" invoice' --pattern temporal_inconsistency
     """
-    from firecircle.cli.printable import printable_line
+    from firecircle.cli.output import printable_line
     from firecircle.store.finding import Filters
     from firecircle.store.opening import open_store
 

@@ -10,10 +10,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from firecircle.cli.lab.view import table_console
+from firecircle.cli.lab.running import table_console
 from firecircle.cli.options import AsJson, StoreOption
-from firecircle.cli.output import console_on, print_json, short_id
-from firecircle.cli.printable import printable_line
+from firecircle.cli.output import console_on, print_json, printable_line, short_id
 from firecircle.cli.trouble import require_lab
 from firecircle.errors import ConfigError
 from firecircle.telling.safe_text import shortened

@@ -21,8 +21,16 @@ from firecircle.circle.config import LARGEST_CIRCLE, quorum_of
 from firecircle.circle.panel import Panel
 from firecircle.circle.voice import Voice
 from firecircle.cli.options import AsJson, names_in
-from firecircle.cli.output import Line, Section, console_on, outcomes_of, print_json, print_line, section
-from firecircle.cli.printable import printable_line
+from firecircle.cli.output import (
+    Line,
+    Section,
+    console_on,
+    outcomes_of,
+    print_json,
+    print_line,
+    printable_line,
+    section,
+)
 from firecircle.cli.trouble import in_options
 from firecircle.convene import SeatedPanel
 from firecircle.errors import ConfigError, EvaluationError, MissingKeyError

@@ -47,8 +47,7 @@ def _print(console: Console, chosen: list[Example]) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from firecircle.cli.output import print_line
-    from firecircle.cli.printable import printable_line
+    from firecircle.cli.output import print_line, printable_line
 
     group = ""
     for example in chosen:

@@ -125,7 +125,7 @@ def command_line() -> Commands:
     """All commands. Each returns its exit status."""
     app = typer.Typer(cls=Commands, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.callback()(firecircle)
-    return cast(Commands, typer.main.get_command(app))
+    return cast("Commands", typer.main.get_command(app))
 
 
 class LazyCommands(MutableMapping[str, Any]):
@@ -262,7 +262,7 @@ class _Names(logging.Handler):
 
 
 def _say(line: str) -> None:
-    from firecircle.cli.printable import printable_line
+    from firecircle.cli.output import printable_line
 
     if sys.stderr is not None:
         print(printable_line(line), file=sys.stderr, flush=True)

@@ -17,8 +17,15 @@ from firecircle.catalog import CRITICAL_ROLES, PRESENT_ABOVE, ROLE_WEIGHTS, Mode
 from firecircle.circle.independence import FEWEST_ITEMS, MeasuredErrors
 from firecircle.circle.quorum import CHAIR_ROLE, QuorumRules, QuorumVerdict, judge_quorum
 from firecircle.cli.options import AsJson, names_in
-from firecircle.cli.output import bar, console_on, print_json, print_line, print_sections, section
-from firecircle.cli.printable import printable_line
+from firecircle.cli.output import (
+    bar,
+    console_on,
+    print_json,
+    print_line,
+    print_sections,
+    printable_line,
+    section,
+)
 from firecircle.errors import ConfigError
 from firecircle.telling.safe_text import shortened
 from firecircle.telling.words import counted

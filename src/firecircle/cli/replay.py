@@ -23,8 +23,7 @@ from firecircle.circle.result import SCHEMA_VERSION, CircleRecord, FireCircleRes
 from firecircle.cli.evaluate.compact import print_failure, print_result
 from firecircle.cli.evaluate.request import Request
 from firecircle.cli.options import AlarmRuleOption, JsonForm, ResultAsJson, Threshold, Verbose
-from firecircle.cli.output import console_on, print_all
-from firecircle.cli.printable import printable_line
+from firecircle.cli.output import console_on, print_all, printable_line
 from firecircle.cli.report.report import circle_report, unfinished_report
 from firecircle.cli.report.table import following
 from firecircle.cli.trouble import STATUS, TROUBLE, complain

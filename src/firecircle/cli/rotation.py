@@ -30,8 +30,7 @@ from firecircle.cli.options import (
     refuse_json_beside_export,
     refuse_to_replace,
 )
-from firecircle.cli.output import bar, console_on, print_json, print_sections, section
-from firecircle.cli.printable import printable_line
+from firecircle.cli.output import bar, console_on, print_json, print_sections, printable_line, section
 from firecircle.errors import ConfigError, StoreError
 from firecircle.names import EvaluationMode
 from firecircle.prompt import MultiNeutrosophicPrompt

@@ -17,7 +17,7 @@ from typing import TextIO
 
 from typer.exceptions import TyperException
 
-from firecircle.cli.printable import printable_line
+from firecircle.cli.output import printable_line
 from firecircle.errors import (
     ConfigError,
     FireCircleError,

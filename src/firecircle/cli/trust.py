@@ -30,8 +30,7 @@ def trust(
     """
     from pathlib import Path
 
-    from firecircle.cli.output import print_json, print_outcome
-    from firecircle.cli.printable import printable_line
+    from firecircle.cli.output import print_json, print_outcome, printable_line
     from firecircle.settings import FILE_NAME, forget_settings, settings_to_trust, trusted_files
 
     trusted = trusted_files()

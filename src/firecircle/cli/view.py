@@ -66,8 +66,7 @@ def view(
     firecircle view --host 0.0.0.0 --token "$(openssl rand -hex 16)" --no-browser
     firecircle view --public-url https://circles.example.org --behind-proxy --token "$TOKEN" --no-browser
     """
-    from firecircle.cli.output import print_json
-    from firecircle.cli.printable import printable_line
+    from firecircle.cli.output import print_json, printable_line
 
     try:
         import jinja2  # noqa: F401 - only whether it is there

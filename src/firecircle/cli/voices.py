@@ -17,8 +17,7 @@ from firecircle.catalog import (
 )
 from firecircle.circle.base_config import EvaluationConfig
 from firecircle.cli.options import AsJson
-from firecircle.cli.output import outcomes_of
-from firecircle.cli.printable import printable_line
+from firecircle.cli.output import outcomes_of, printable_line
 from firecircle.errors import ConfigError
 from firecircle.names import (
     NEURAL_MODEL,
@@ -134,8 +133,7 @@ def _voice_document(voice: VoiceEntry) -> dict[str, Any]:
 def _show_hosts(console: Console, hosts: Sequence[HostEntry]) -> None:
     from rich.text import Text
 
-    from firecircle.cli.output import print_line
-    from firecircle.cli.printable import printable_line
+    from firecircle.cli.output import print_line, printable_line
 
     for host in hosts:
         why = printable_line(host.state.why, 200)
@@ -154,8 +152,7 @@ def _show_hosts(console: Console, hosts: Sequence[HostEntry]) -> None:
 def _show_voices(console: Console, entries: Sequence[VoiceEntry]) -> None:
     from rich.text import Text
 
-    from firecircle.cli.output import print_line, section
-    from firecircle.cli.printable import printable_line
+    from firecircle.cli.output import print_line, printable_line, section
 
     for voice in entries:
         names = printable_line(" ".join(voice.names))

@@ -17,15 +17,19 @@ from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.panel import Guide
 from firecircle.circle.result import CallRecord, Usages
 from firecircle.circle.voice import Usage
-from firecircle.cli.batch.ci import write_junit, write_sarif
-from firecircle.cli.batch.files import batch_document, require_known_format, write_rows
-from firecircle.cli.batch.journal import BatchJournal, open_journal
-from firecircle.cli.batch.options import BatchOptions, FailOn, field_map_of
-from firecircle.cli.batch.outcome import INTERRUPTION, BatchOutcome, Outcome
-from firecircle.cli.batch.reading import STANDARD_INPUT, Batch, read_batch
-from firecircle.cli.batch.view import BatchView, summary_lines
+from firecircle.cli.batch.command import BatchOptions, FailOn, field_map_of
+from firecircle.cli.batch.files import (
+    STANDARD_INPUT,
+    Batch,
+    batch_document,
+    read_batch,
+    require_known_format,
+    write_rows,
+)
+from firecircle.cli.batch.journal import INTERRUPTION, BatchJournal, BatchOutcome, Outcome, open_journal
+from firecircle.cli.batch.view import BatchView, summary_lines, write_junit, write_sarif
 from firecircle.cli.evaluate.inputs import Sources, prompt_from
-from firecircle.cli.evaluate.storage import guide_for, store_for, warn_of_unsaved
+from firecircle.cli.evaluate.request import guide_for, store_for, warn_of_unsaved
 from firecircle.cli.options import JudgingOptions, require_writable
 from firecircle.cli.output import console_on, print_json, print_line
 from firecircle.convene import rehearse

@@ -17,12 +17,11 @@ from rich.live import Live
 from rich.text import Text
 
 from firecircle.circle.config import FireCircleConfig
+from firecircle.cli.batch.command import BatchOptions, EngineOptions, PartOptions, field_map_of
+from firecircle.cli.batch.journal import FAILING
 from firecircle.cli.batch.judging import shared_layers
-from firecircle.cli.batch.options import BatchOptions, EngineOptions, PartOptions, field_map_of
-from firecircle.cli.batch.outcome import FAILING
 from firecircle.cli.options import JudgingOptions, names_in
-from firecircle.cli.output import console_on, print_json, print_line, progress, shown_span
-from firecircle.cli.printable import printable_line
+from firecircle.cli.output import console_on, print_json, print_line, printable_line, progress, shown_span
 from firecircle.cli.trouble import ALARM, INCOMPLETE, INTERRUPTED, NO_ALARM, TROUBLE, complain
 from firecircle.engine.workers import Processes, Workers, usual_workers
 from firecircle.errors import ConfigError

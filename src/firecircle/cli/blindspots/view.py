@@ -14,10 +14,10 @@ from firecircle.cli.output import (
     note_on_runs_left_out,
     print_json,
     print_sections,
+    printable_line,
     short_id,
 )
-from firecircle.cli.printable import printable_line
-from firecircle.cli.report.findings import quoted
+from firecircle.cli.report.report import quoted
 from firecircle.store.bank.blindspots import Blindspot, Blindspots, ByLabel
 from firecircle.telling.words import counted
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from firecircle.circle.pattern_types import UNCLASSIFIED, UNTYPED
-from firecircle.cli.batch.ci import LEVELS, SarifResult
-from firecircle.cli.batch.outcome import Outcome
+from firecircle.cli.batch.journal import Outcome
+from firecircle.cli.batch.view import LEVELS, SarifResult
 from firecircle.cli.check.prompts import FilePrompt
-from firecircle.cli.printable import printable_line
+from firecircle.cli.output import printable_line
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import OPERATOR_MODEL, SKILL_MODEL
 from firecircle.telling.patterns import gathered_quotes

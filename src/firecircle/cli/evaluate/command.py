@@ -70,15 +70,14 @@ def evaluate(
     """
     from firecircle.cli.evaluate.inputs import Sources, opened_session, prompt_from
     from firecircle.cli.evaluate.judging import judge
-    from firecircle.cli.evaluate.request import Request
-    from firecircle.cli.evaluate.storage import guide_for, label_of, store_for
+    from firecircle.cli.evaluate.request import Request, guide_for, label_of, store_for
     from firecircle.request import configure_by_file, offline_request
 
     if text is not None and user is not None:
         raise ConfigError("--user", "given twice, as an argument and as --user", "keep one")
     asked, layer = given.asked, text if text is not None else user
     if conversation is not None:
-        from firecircle.cli.evaluate.conversation import judge_conversations
+        from firecircle.cli.evaluate.judging import judge_conversations
 
         of_one_prompt = {
             "TEXT": text,

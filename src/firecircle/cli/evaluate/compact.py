@@ -8,8 +8,7 @@ from typing import Any
 from firecircle.circle.columns import cells_of
 from firecircle.circle.result import Failure, FireCircleResult, PatternObservation
 from firecircle.cli.evaluate.request import Request
-from firecircle.cli.output import print_json
-from firecircle.cli.printable import printable_line
+from firecircle.cli.output import print_json, printable_line
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import VERDICT_KIND
 from firecircle.shapes import Shape

@@ -17,8 +17,7 @@ from firecircle.circle.measures import account
 from firecircle.circle.result import Accounting, CallRecord, Usages
 from firecircle.circle.voice import Usage
 from firecircle.cli.evaluate.request import Request
-from firecircle.cli.output import console_on, print_json
-from firecircle.cli.printable import printable_line
+from firecircle.cli.output import console_on, print_json, printable_line
 from firecircle.convene import rehearse
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.telling.safe_text import shortened

@@ -12,7 +12,7 @@ from typing import BinaryIO
 from pydantic import ValidationError
 
 from firecircle.cli.options import require_writable, target_of
-from firecircle.cli.printable import printable_line
+from firecircle.cli.output import printable_line
 from firecircle.errors import ConfigError, PromptError
 from firecircle.examples import find_example
 from firecircle.prompt import MAX_LAYER_CHARS, EarlierTurn, MultiNeutrosophicPrompt
@@ -109,7 +109,7 @@ def turns_of(text: str) -> tuple[EarlierTurn, ...]:
 
 def _note_records(path: str, text: str) -> None:
     """Say that a file which looks like many prompts is about to be judged as one."""
-    from firecircle.cli.batch.reading import look_like_records
+    from firecircle.cli.batch.files import look_like_records
 
     lines = [line for line in text.splitlines() if line.strip()]
     if look_like_records(path, lines):

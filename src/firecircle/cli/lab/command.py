@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from firecircle.cli.batch.options import Engine, EngineOptions, FieldOption, LabelMapOption
+from firecircle.cli.batch.command import Engine, EngineOptions, FieldOption, LabelMapOption
 from firecircle.cli.options import AsJson, names_in, with_options
 from firecircle.cli.trouble import require_lab
 from firecircle.errors import ConfigError
@@ -105,7 +105,7 @@ def run(
     if dry_run:
         import asyncio
 
-        from firecircle.cli.lab.view import show_estimate
+        from firecircle.cli.lab.running import show_estimate
         from firecircle.lab.estimate import estimate
 
         show_estimate(asyncio.run(estimate(read, path.parent)), read, as_json=given.as_json)
@@ -148,7 +148,7 @@ def report(
     """
     if name is None:
         require_lab("lab", "duckdb")
-        from firecircle.cli.lab.view import show_runs
+        from firecircle.cli.lab.running import show_runs
         from firecircle.lab.runs.folder import list_runs
 
         if out is not None:
@@ -201,7 +201,7 @@ def study(
     firecircle lab study dialogue --data prompts.csv --field user=Frage --label-map ja=attack
     """
     require_lab("lab", "duckdb", "altair", "vl_convert")
-    from firecircle.cli.batch.options import field_map_of
+    from firecircle.cli.batch.command import field_map_of
     from firecircle.cli.evaluate.inputs import text_of
     from firecircle.cli.output import print_json
     from firecircle.lab.studies import study_plan, study_text
@@ -278,8 +278,7 @@ def votes(
 ) -> int:
     """Report the effective number of voices, error correlation, best subsets and weights of judges."""
     require_lab("lab votes", "duckdb")
-    from firecircle.cli.output import console_on, print_json, print_sections
-    from firecircle.cli.printable import printable_line
+    from firecircle.cli.output import console_on, print_json, print_sections, printable_line
     from firecircle.lab.votes import read_votes, report_on_votes
 
     table = read_votes(Path(file), judges=names_in(judges or (), "--judges"), gold=gold, threshold=threshold)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.main import IncEx
 
 from firecircle.cli.evaluate.compact import CompactResult, compact_failure, compact_result
-from firecircle.cli.printable import printable_line
+from firecircle.cli.output import printable_line
 from firecircle.errors import FireCircleError
 from firecircle.guard import PromptGuard
 from firecircle.names import EvaluationMode, ModeName
