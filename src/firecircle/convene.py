@@ -23,7 +23,7 @@ from firecircle.files import read_regular
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory
 from firecircle.settings import settings_in_force
-from firecircle.telemetry.spans import tell_panel, watching_listeners
+from firecircle.telemetry import tell_panel, watching_listeners
 from firecircle.thresholds import reaches
 from firecircle.voices.caller import Caller
 from firecircle.voices.replay import recorded_voices

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from firecircle.lab.redteam.attacks import CANARY, OBEYED
+from firecircle.lab.redteam import CANARY, OBEYED
 from tests.cli.running import Ran, assert_one_line_of_trouble
 from tests.loopback import Answer, ChatRequest, LoopbackServer, Script, completion
 from tests.scripted import says

@@ -13,9 +13,15 @@ pytest.importorskip("duckdb", reason="the extra `lab` is not installed")
 
 from firecircle import MultiNeutrosophicPrompt, PromptGuard
 from firecircle.errors import ConfigError
-from firecircle.lab.compare_runs import compare_runs
-from firecircle.lab.compare_saved import compare_batches, compare_circles
-from firecircle.lab.pairing import Judged, PairedVerdicts, PromptPrint, pair_verdicts
+from firecircle.lab.compare import (
+    Judged,
+    PairedVerdicts,
+    PromptPrint,
+    compare_batches,
+    compare_circles,
+    compare_runs,
+    pair_verdicts,
+)
 from firecircle.lab.plan import plan_of
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.runs.starting import complete, open_run

@@ -20,9 +20,7 @@ from firecircle.telling.words import counted
 from firecircle.verdict import SHOWN, VerdictWord
 
 if TYPE_CHECKING:
-    from firecircle.lab.compare_runs import RunComparison
-    from firecircle.lab.compare_saved import BatchComparison, CircleComparison
-    from firecircle.lab.pairing import Flip, PairedVerdicts
+    from firecircle.lab.compare import BatchComparison, CircleComparison, Flip, PairedVerdicts, RunComparison
     from firecircle.lab.runs.folder import RunFolder
     from firecircle.lab.statistics import Estimate
     from firecircle.store.circles import CircleStore
@@ -49,8 +47,7 @@ def compare(first: Name, second: Name, store: StoreOption = None, as_json: AsJso
     from firecircle.store.opening import open_store
 
     require_lab("compare", "duckdb")
-    from firecircle.lab.compare_runs import compare_runs
-    from firecircle.lab.compare_saved import compare_batches, compare_circles
+    from firecircle.lab.compare import compare_batches, compare_circles, compare_runs
 
     with open_store(store) as opened:
         kinds = [_kind(name, opened.circles) for name in (first, second)]

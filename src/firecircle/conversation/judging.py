@@ -17,10 +17,11 @@ from firecircle.conversation.arc import (
     JudgedBy,
     TurnReading,
     arc_of,
+    checked_claims,
     escalation_to,
+    read_reply_to,
     verdict_of_arc,
 )
-from firecircle.conversation.evidence import checked_claims, read_reply_to
 from firecircle.conversation.messages import Exchange, Transcript, transcript_of
 from firecircle.errors import BudgetError, EvaluationError
 from firecircle.guard import PromptGuard

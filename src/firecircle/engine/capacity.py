@@ -1,18 +1,162 @@
-"""How many calls are under way at once.
-
-Providers' own slots grow and shrink (see `voices.hosted.slots`); what is admitted here follows them. A
-little more is asked than there is room for, so that no slot is empty while a circle thinks, but not much
-more: a call that waits here loses time of its round.
-"""
+"""What all prompts together may take: calls and prompts at once, tokens and money."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from firecircle.circle.voice import Voice
+from firecircle.circle.result import CallRecord
+from firecircle.circle.voice import Usage, Voice
+from firecircle.errors import BudgetError, ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much may be under way at once, and how much may be spent; None is no limit."""
+
+    calls: int
+    """Calls to hosted and local voices under way; a provider's own limit may be lower."""
+    at_once: int | None = None
+    """Prompts under way; if None, as many as there is room for calls."""
+    tokens: int | None = None
+    usd: float | None = None
+
+    @property
+    def is_budget(self) -> bool:
+        """Whether there is a budget to keep to."""
+        return self.usd is not None or self.tokens is not None
+
+
+class SharedBudget:
+    """Counts what was spent, and reserves what the prompts under way may still take."""
+
+    def __init__(self, limits: Limits, tokens: int, usd: float) -> None:
+        self._limits = limits
+        self.tokens = tokens
+        self.usd = usd
+        self._reserved_tokens = 0
+        self._reserved_usd = 0.0
+        self.under_way = 0
+        """Prompts that hold a reservation."""
+        self._waiting = 0
+        self._changed = asyncio.Event()
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is anything to keep to."""
+        return self._limits.is_budget
+
+    def spend(self, usage: Usage) -> None:
+        """Note what a call took."""
+        self.tokens += usage.charged_tokens
+        self.usd += usage.charged_usd or 0.0
+
+    @asynccontextmanager
+    async def reserve(self, calls: Sequence[CallRecord]) -> AsyncIterator[Reservation]:
+        """Hold what these calls may take at most. `BudgetError` when that can no longer be had."""
+        tokens, usd = self._most(calls)
+        # What others reserved and did not need may be enough.
+        await self._wait_for_room(tokens, usd, lambda: not self.under_way)
+        reservation = Reservation(self, tokens, usd)
+        self.under_way += 1
+        try:
+            yield reservation
+        finally:
+            self._reserved_tokens -= reservation.tokens
+            self._reserved_usd -= reservation.usd
+            self.under_way -= 1
+            self._changed.set()
+
+    async def wait_for_more(self, tokens: int, usd: float) -> None:
+        """Hold so much more for a prompt under way; `BudgetError` when all of them wait for that."""
+        self._waiting += 1
+        try:
+            await self._wait_for_room(tokens, usd, lambda: self._waiting >= self.under_way)
+        finally:
+            self._waiting -= 1
+
+    async def _wait_for_room(self, tokens: int, usd: float, is_in_vain: Callable[[], bool]) -> None:
+        while not self.take(tokens, usd):
+            if is_in_vain():
+                raise BudgetError(self._shortage(tokens, usd))
+            self._changed.clear()
+            await self._changed.wait()
+
+    def take(self, tokens: int, usd: float) -> bool:
+        """Hold so much if there is room for it."""
+        fits = self._fits(tokens, usd)
+        if fits:
+            self._reserved_tokens += tokens
+            self._reserved_usd += usd
+        return fits
+
+    def require_enough_for(self, calls: Sequence[CallRecord]) -> None:
+        """Refuse to begin with less than one prompt may take."""
+        try:
+            tokens, usd = self._most(calls)
+        except ConfigError as unpriced:
+            raise unpriced.renamed("usd").in_table("budget") from None
+        if not self.tokens and not self.usd and not self._fits(tokens, usd):
+            raise ConfigError(None, self._needed(tokens, usd), "raise it").in_table("budget")
+
+    def _fits(self, tokens: int, usd: float) -> bool:
+        most_tokens, most_usd = self._limits.tokens, self._limits.usd
+        return (most_tokens is None or self.tokens + self._reserved_tokens + tokens <= most_tokens) and (
+            most_usd is None or self.usd + self._reserved_usd + usd <= most_usd
+        )
+
+    def _needed(self, tokens: int, usd: float) -> str:
+        if self._limits.usd is not None and self.usd + usd > self._limits.usd:
+            return f"usd: {self._limits.usd:g} is less than one record may take, ${usd:.4f}"
+        return f"tokens: {self._limits.tokens:,} is less than one record may take, {tokens:,}"
+
+    def _shortage(self, tokens: int, usd: float) -> str:
+        most = self._limits.usd
+        if most is not None and (self._limits.tokens is None or self.usd + self._reserved_usd + usd > most):
+            spent, needed = f"${self.usd:.4f} of ${most:.4f}", f"${usd:.4f}"
+        else:
+            spent, needed = f"{self.tokens:,} of {self._limits.tokens:,} tokens", f"{tokens:,}"
+        return f"{spent} are spent and the next prompt may take {needed}"
+
+    def _most(self, calls: Sequence[CallRecord]) -> tuple[int, float]:
+        for call in calls:
+            if self._limits.usd is not None and call.cost_usd is None:
+                raise ConfigError(
+                    "budget_usd",
+                    f"no price is known for {call.model}",
+                    "declare it under [prices] in firecircle.toml, or limit tokens instead",
+                )
+        tokens = sum((call.tokens_in or 0) + (call.tokens_out or 0) for call in calls)
+        return tokens, sum(call.cost_usd or 0.0 for call in calls)
+
+
+class Reservation:
+    """What one prompt may still take."""
+
+    def __init__(self, budget: SharedBudget, tokens: int, usd: float) -> None:
+        self._budget = budget
+        self.tokens, self.usd = tokens, usd
+
+    def affords(self, more: Usage) -> bool:
+        """Hold more, for a retry or a further question; False where there is no room."""
+        usd = more.charged_usd or 0.0
+        if not self._budget.take(more.charged_tokens, usd):
+            return False
+        self.tokens += more.charged_tokens
+        self.usd += usd
+        return True
+
+    async def replace(self, lost: Sequence[Usage]) -> None:
+        """Hold once more what calls took that have to be made again; `BudgetError` if that is too much."""
+        tokens = sum(usage.charged_tokens for usage in lost)
+        usd = sum(usage.charged_usd or 0.0 for usage in lost)
+        if self._budget.is_limited and (tokens or usd):
+            await self._budget.wait_for_more(tokens, usd)
+            self.tokens += tokens
+            self.usd += usd
+
 
 SURPLUS = 1.5
 """Calls asked for, in times of those allowed."""

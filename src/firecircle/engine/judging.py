@@ -17,8 +17,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from firecircle.circle.result import CallRecord
 from firecircle.circle.voice import Retry, Usage
-from firecircle.engine.capacity import Admission, CallCapacity
-from firecircle.engine.limits import Limits, Reservation, SharedBudget
+from firecircle.engine.capacity import Admission, CallCapacity, Limits, Reservation, SharedBudget
 from firecircle.engine.voices import JournaledVoices, judge_with_retries
 from firecircle.engine.workers import ENOUGH, Workers
 from firecircle.errors import BudgetError

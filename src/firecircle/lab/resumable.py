@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from firecircle.engine.capacity import Limits
 from firecircle.engine.journal import Journal, JudgementKey
 from firecircle.engine.judging import Arm, Ledger, Watch, judge_many
-from firecircle.engine.limits import Limits
 from firecircle.engine.voices import JournaledVoices
 from firecircle.errors import ConfigError
-from firecircle.lab.files import exclusive_lock
+from firecircle.lab.records import exclusive_lock
 from firecircle.settings import user_folder
 
 

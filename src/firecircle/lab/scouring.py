@@ -21,7 +21,7 @@ from firecircle.circle.reading.objects import decode, repair
 from firecircle.circle.result import CallRecord
 from firecircle.circle.voice import Message, Turn, Voice
 from firecircle.contradictions import KINDS, MEANINGS, SUGGESTIONS, Contradiction, ContradictionKind, Passage
-from firecircle.engine.limits import Limits
+from firecircle.engine.capacity import Limits
 from firecircle.engine.voices import JournaledVoices
 from firecircle.errors import ConfigError, VoiceError
 from firecircle.lab.resumable import judge_resumably

@@ -17,7 +17,7 @@ from firecircle.web.api.shapes import Name
 from firecircle.web.shown.prompt_table import Entry, Row, TableQuery
 
 if TYPE_CHECKING:
-    from firecircle.lab.pairing import Flip
+    from firecircle.lab.compare import Flip
     from firecircle.lab.records import RunRecord
     from firecircle.lab.runs.folder import RunFolder
 

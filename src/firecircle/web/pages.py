@@ -43,7 +43,7 @@ from firecircle.web.shown.prompt_table import Listing, TableQuery, TableView, cs
 from firecircle.web.viewer import circle_asked_for, viewer_of
 
 if TYPE_CHECKING:
-    from firecircle.lab.compare_saved import VoiceInBoth
+    from firecircle.lab.compare import VoiceInBoth
 
 MOST_SIGHTINGS = 200
 MOST_GROUPS = 200
@@ -177,7 +177,7 @@ def dialogue_page(request: Request) -> Response:
 
 def circles_beside_page(request: Request) -> Response:
     """Two circles beside each other."""
-    from firecircle.lab.compare_saved import compare_circles
+    from firecircle.lab.compare import compare_circles
 
     query, circles = query_as(CompareQuery, request), viewer_of(request).store.circles
     try:

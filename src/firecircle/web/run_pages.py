@@ -197,7 +197,7 @@ def report_figure(request: Request) -> Response:
 
 def compare_page(request: Request) -> Response:
     """Two finished runs compared: figures of their arms, and the prompts of one arm, the turned first."""
-    from firecircle.lab.compare_runs import compare_runs
+    from firecircle.lab.compare import compare_runs
 
     given = filled_in(request)
     query = parameters_as(ComparedRuns, given)
@@ -303,7 +303,7 @@ def _kept_circles(
 
 def _prompt_of(run: RunFolder, judgement: RunRecord) -> tuple[tuple[ShownLayer, ...], str]:
     """The prompt as its dataset has it, with what is known of earlier turns; nothing where that is gone."""
-    from firecircle.lab.runs.cases import chosen_records
+    from firecircle.lab.runs.starting import chosen_records
 
     place = (judgement.dataset, judgement.record_id)
     try:

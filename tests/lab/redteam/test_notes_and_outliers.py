@@ -7,8 +7,7 @@ import pytest
 from firecircle import MultiNeutrosophicPrompt, fire_circle_evaluate
 from firecircle.circle.addressing import addressed_passages
 from firecircle.examples import load_examples
-from firecircle.lab.redteam.attacks import texts
-from firecircle.lab.redteam.outcomes import Sides, member_reports
+from firecircle.lab.redteam import Sides, member_reports, texts
 from firecircle.telling.safe_text import SafeLine
 from firecircle.telling.verdict import cautions_of_circle
 from tests.scripted import PROMPT, Script, circle

@@ -30,7 +30,7 @@ from firecircle.cli.trouble import ALARM, INCOMPLETE, INTERRUPTED, NO_ALARM, TRO
 from firecircle.engine.journal import Journal, JudgementKey, RecordRow, derive_seed, report_damage
 from firecircle.errors import ConfigError, FireCircleError, StoreError
 from firecircle.lab.datasets import BadRow, Record
-from firecircle.lab.files import exclusive_lock
+from firecircle.lab.records import exclusive_lock
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import Label, is_attack, is_benign, is_embedded
 from firecircle.request import Configured

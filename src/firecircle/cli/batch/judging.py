@@ -33,8 +33,8 @@ from firecircle.cli.evaluate.request import guide_for, store_for, warn_of_unsave
 from firecircle.cli.options import JudgingOptions, require_writable
 from firecircle.cli.output import console_on, print_json, print_line
 from firecircle.convene import rehearse
+from firecircle.engine.capacity import Limits
 from firecircle.engine.judging import Ledger, Watch, judge_many
-from firecircle.engine.limits import Limits
 from firecircle.engine.voices import JournaledVoices
 from firecircle.errors import (
     ConfigError,

@@ -22,12 +22,11 @@ from firecircle.cli.evaluate.request import store_for
 from firecircle.cli.output import console_on, pause_line, print_all, print_json, print_line, printable_line
 from firecircle.cli.trouble import INCOMPLETE, INTERRUPTED, complain
 from firecircle.errors import StoreError
-from firecircle.lab.redteam.outcomes import is_redteam, redteam_of
+from firecircle.lab.redteam import is_redteam, redteam_of
 from firecircle.lab.runs.folder import RunFolder, register_run
 from firecircle.lab.runs.live import A_MOMENT, LOCKED, on_thread
-from firecircle.lab.runs.runner import Follower
+from firecircle.lab.runs.runner import Follower, Tally
 from firecircle.lab.runs.starting import complete
-from firecircle.lab.runs.tally import Tally
 from firecircle.telling.safe_text import shortened
 from firecircle.telling.words import counted, time_text
 from firecircle.voices.outages import Pause
@@ -36,10 +35,9 @@ if TYPE_CHECKING:
     from firecircle.cli.batch.command import EngineOptions
     from firecircle.lab.estimate import Estimate
     from firecircle.lab.plan import Plan
-    from firecircle.lab.redteam.outcomes import RedTeam, Share
+    from firecircle.lab.redteam import RedTeam, Share
     from firecircle.lab.report.page import ReportFiles
-    from firecircle.lab.runs.runner import RunState
-    from firecircle.lab.runs.tally import ArmTally
+    from firecircle.lab.runs.runner import ArmTally, RunState
     from firecircle.lab.validation import Validation
 
 FRAMES_PER_SECOND = 4

@@ -21,7 +21,7 @@ from firecircle.lab.arms.matching import Matching
 from firecircle.lab.arms.panel import USUAL_FOLDS, ApartArm, GuidedArm
 from firecircle.lab.arms.reflect import ReflectArm
 from firecircle.lab.plan import ArmKind, ArmPlan, Plan
-from firecircle.lab.redteam.attacks import (
+from firecircle.lab.redteam import (
     ADVERSARY,
     HARMLESS,
     chosen_attacks,

@@ -21,7 +21,7 @@ from firecircle.circle.budget import estimate_of
 from firecircle.circle.pattern_types import known_types
 from firecircle.circle.result import CallRecord
 from firecircle.circle.voice import Message, Turn, Voice
-from firecircle.engine.limits import Limits
+from firecircle.engine.capacity import Limits
 from firecircle.engine.voices import JournaledVoices
 from firecircle.errors import ConfigError, VoiceError
 from firecircle.lab.hardening.wording import read_wording

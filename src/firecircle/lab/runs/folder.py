@@ -19,11 +19,10 @@ from pydantic import Field, ValidationError
 from firecircle.engine.journal import JournalDigest
 from firecircle.errors import ConfigError, FireCircleError, StoreError
 from firecircle.files import read_regular, write_whole
-from firecircle.lab.files import exclusive_lock
 from firecircle.lab.plan import Plan, plan_of
-from firecircle.lab.records import RunJournal
-from firecircle.lab.runs.cases import Census
-from firecircle.lab.runs.tally import Tally
+from firecircle.lab.records import RunJournal, exclusive_lock
+from firecircle.lab.runs.runner import Tally
+from firecircle.lab.runs.starting import Census
 from firecircle.names import RunState
 from firecircle.settings import user_folder
 from firecircle.shapes import Shape, Text

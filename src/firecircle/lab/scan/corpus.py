@@ -24,7 +24,7 @@ from firecircle.lab.datasets import BadRow, FieldMap, Record
 from firecircle.lab.datasets.cleaning import Cure
 from firecircle.lab.datasets.reading import fitted_map, raw_rows, read_row
 from firecircle.lab.datasets.record import Row
-from firecircle.lab.files import exclusive_lock
+from firecircle.lab.records import exclusive_lock
 from firecircle.lab.runs.folder import LARGEST_NOTE
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text

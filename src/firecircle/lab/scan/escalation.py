@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from firecircle.lab.datasets import Record
-from firecircle.lab.files import MEMORY_LIMIT, sql_path
 from firecircle.lab.plan import Plan, read_plan
+from firecircle.lab.records import MEMORY_LIMIT, sql_path
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.runs.judging import Clusters
 from firecircle.lab.runs.runner import RunState

@@ -18,12 +18,12 @@ from firecircle.circle.columns import IN_PARQUET, cells_of, columns_of
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.result import CallRecord
 from firecircle.convene import SeatedCircle, seat_circle
+from firecircle.engine.capacity import Limits
 from firecircle.engine.judging import Ledger, judge_many
-from firecircle.engine.limits import Limits
 from firecircle.engine.workers import Workers
 from firecircle.errors import ConfigError, EvaluationError, StoreError
 from firecircle.lab.datasets import BadRow, Record
-from firecircle.lab.files import lines_to_parquet
+from firecircle.lab.records import lines_to_parquet
 from firecircle.lab.scan.corpus import CorpusFile, FileCursor, ScanFolder
 from firecircle.lab.scan.summary import ScanSummary, summarise, write_summary
 from firecircle.languages import unread_languages

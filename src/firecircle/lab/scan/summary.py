@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from firecircle.files import write_whole
-from firecircle.lab.files import MEMORY_LIMIT, sql_path
+from firecircle.lab.records import MEMORY_LIMIT, sql_path
 from firecircle.lab.scan.corpus import ScanFolder
 from firecircle.lab.statistics.selective import FEWEST_LABELLED, share_of_attacks
 from firecircle.shapes import Shape, Text

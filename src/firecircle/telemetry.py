@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from firecircle.circle.events import (
@@ -26,6 +28,8 @@ from firecircle.names import HOSTS, is_embedded, is_local
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import Span, TracerProvider
+
+__all__ = ["as_the_environment_says", "instrument"]
 
 _listeners: list[Callable[[], Listener]] = []
 """Factories of a listener for each circle; empty without instrumentation."""
@@ -292,3 +296,21 @@ def _gen_ai(call: CallRecord, default_provider: str) -> dict[str, Any]:
         "firecircle.cost_usd": call.cost_usd,
     }
     return {name: value for name, value in facts.items() if value is not None}
+
+
+@contextmanager
+def as_the_environment_says() -> Iterator[None]:
+    """Instrument as `FIRECIRCLE_OTEL` says, for a command line; sends everything at its end.
+
+    `FIRECIRCLE_OTEL=1` sends to the endpoint of `OTEL_EXPORTER_OTLP_ENDPOINT`, `FIRECIRCLE_OTEL=content`
+    includes prompts and reasons.
+    """
+    asked = os.environ.get("FIRECIRCLE_OTEL", "")
+    if not asked:
+        yield
+        return
+    end = export_over_otlp(capture_content=asked == "content")
+    try:
+        yield
+    finally:
+        end()

@@ -1,1 +1,0 @@
-"""The circle under attack: payloads for evaluators, members that cheat, and what came of them."""
