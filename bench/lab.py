@@ -70,8 +70,9 @@ def write_data(path: Path, count: int) -> None:
 def carry_out(plan: Path, out: Path, keep: str | None) -> None:
     """Carry the plan out, and print a line `done seconds` whenever a share of it is done."""
     from firecircle.lab.plan import read_plan
+    from firecircle.lab.runs.cases import Tally
     from firecircle.lab.runs.folder import RunFolder
-    from firecircle.lab.runs.runner import Follower, Tally
+    from firecircle.lab.runs.runner import Follower
     from firecircle.lab.runs.starting import complete, open_run
     from firecircle.store.opening import Store
 

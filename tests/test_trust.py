@@ -26,7 +26,7 @@ from firecircle.errors import UntrustedSettingsWarning
 from firecircle.files import read_regular, write_whole
 from firecircle.lab.datasets import BadRow, read_dataset
 from firecircle.lab.plan import DatasetPlan, read_plan
-from firecircle.lab.runs.starting import fingerprint
+from firecircle.lab.runs.cases import fingerprint
 from firecircle.settings import FILE_VARIABLE, Settings, current_settings, forget_settings, user_folder
 from firecircle.store.opening import place_of
 from firecircle.trust import ALLOWED, allowed_part

@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from firecircle.cli.batch import files
+from firecircle.cli.batch import reading
 from firecircle.cli.evaluate.compact import CompactResult
 from tests.cli.running import TRIO, Ran, assert_one_line_of_trouble, command, ran_apart
 from tests.loopback import Answer, ChatRequest, LoopbackServer, Script, completion, failure
@@ -447,7 +447,7 @@ def test_a_batch_has_a_size(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPa
     name = written(folder / "a.jsonl", *({"user": f"{FAIR} {number}"} for number in range(5)))
     for limit in ("MOST_ROWS", "MOST_CHARACTERS"):
         with monkeypatch.context() as limited:
-            limited.setattr(files, limit, 4)
+            limited.setattr(reading, limit, 4)
             assert_one_line_of_trouble(
                 cli("evaluate", "--batch", name), "has more than", "--out FOLDER takes any number"
             )

@@ -12,9 +12,10 @@ import pytest
 from firecircle.errors import ConfigError
 from firecircle.lab.plan import plan_of
 from firecircle.lab.records import COLUMNS
+from firecircle.lab.runs.cases import chosen_records, take_census
 from firecircle.lab.runs.folder import RunFolder, find_run, list_runs
 from firecircle.lab.runs.runner import Follower, RunState
-from firecircle.lab.runs.starting import chosen_records, complete, open_run, take_census
+from firecircle.lab.runs.starting import complete, open_run
 from firecircle.names import EMBEDDED_MODELS, NEURAL_MODEL, embedded_models
 from tests.lab.hosting import CIRCLE, TRIO, arm, opinion
 from tests.loopback import Answer, ChatRequest, LoopbackServer, failure

@@ -16,7 +16,7 @@ from firecircle.lab.arms.building import build_arms
 from firecircle.lab.arms.panel import GuidedArm
 from firecircle.lab.datasets import FieldMap, read_dataset
 from firecircle.lab.plan import plan_of
-from firecircle.lab.runs.starting import chosen_records, fingerprint
+from firecircle.lab.runs.cases import chosen_records, fingerprint
 from firecircle.lab.studies import study_plan, study_text
 
 GUIDED = """

@@ -14,8 +14,8 @@ from firecircle.circle.panel import Panel
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import ConfigError, FireCircleError, StoreError
 from firecircle.lab.figures.columns import RecordFile
+from firecircle.lab.runs.cases import chosen_records
 from firecircle.lab.runs.folder import RunFolder
-from firecircle.lab.runs.starting import chosen_records
 from firecircle.lab.statistics import Comparison, Performance, compare, performance
 from firecircle.lab.statistics.estimate import numbers
 from firecircle.names import Label, is_attack, is_benign

@@ -13,8 +13,8 @@ from firecircle.lab.arms.arm import Arm, Case, Unwatched
 from firecircle.lab.arms.building import build_arms, todays_families
 from firecircle.lab.plan import Plan
 from firecircle.lab.records import Outcome, VoiceRound
+from firecircle.lab.runs.cases import Census, chosen_records, take_census
 from firecircle.lab.runs.judging import judge_with
-from firecircle.lab.runs.starting import Census, chosen_records, take_census
 from firecircle.names import is_embedded
 from firecircle.shapes import Shape, Text
 

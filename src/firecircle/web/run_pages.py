@@ -303,7 +303,7 @@ def _kept_circles(
 
 def _prompt_of(run: RunFolder, judgement: RunRecord) -> tuple[tuple[ShownLayer, ...], str]:
     """The prompt as its dataset has it, with what is known of earlier turns; nothing where that is gone."""
-    from firecircle.lab.runs.starting import chosen_records
+    from firecircle.lab.runs.cases import chosen_records
 
     place = (judgement.dataset, judgement.record_id)
     try:

@@ -18,15 +18,17 @@ from firecircle.circle.panel import Guide
 from firecircle.circle.result import CallRecord, Usages
 from firecircle.circle.voice import Usage
 from firecircle.cli.batch.command import BatchOptions, FailOn, field_map_of
-from firecircle.cli.batch.files import (
-    STANDARD_INPUT,
-    Batch,
+from firecircle.cli.batch.journal import (
+    INTERRUPTION,
+    BatchJournal,
+    BatchOutcome,
+    Outcome,
     batch_document,
-    read_batch,
+    open_journal,
     require_known_format,
     write_rows,
 )
-from firecircle.cli.batch.journal import INTERRUPTION, BatchJournal, BatchOutcome, Outcome, open_journal
+from firecircle.cli.batch.reading import STANDARD_INPUT, Batch, read_batch
 from firecircle.cli.batch.view import BatchView, summary_lines, write_junit, write_sarif
 from firecircle.cli.evaluate.inputs import Sources, prompt_from
 from firecircle.cli.evaluate.request import guide_for, store_for, warn_of_unsaved

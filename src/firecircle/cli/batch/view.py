@@ -19,8 +19,8 @@ from rich.live import Live
 from rich.text import Text
 
 from firecircle.cli.batch.command import FailOn
-from firecircle.cli.batch.files import STANDARD_INPUT, Batch
 from firecircle.cli.batch.journal import FAILING, BatchOutcome, Outcome
+from firecircle.cli.batch.reading import STANDARD_INPUT, Batch
 from firecircle.cli.options import written_whole
 from firecircle.cli.output import (
     VERDICT_STYLES,

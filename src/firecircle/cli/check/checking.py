@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.text import Text
 
 from firecircle.cli.batch.command import BatchOptions, FailOn
-from firecircle.cli.batch.files import Batch
 from firecircle.cli.batch.journal import FAILING, INTERRUPTION, BatchOutcome, Outcome
 from firecircle.cli.batch.judging import BatchRequest, outcome_of
+from firecircle.cli.batch.reading import Batch
 from firecircle.cli.batch.view import write_junit, write_sarif_results
 from firecircle.cli.check.baseline import Baseline, Entry
 from firecircle.cli.check.files import ChangedLines, FileKind, changed_since, find_files, is_changed

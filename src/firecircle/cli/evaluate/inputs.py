@@ -109,7 +109,7 @@ def turns_of(text: str) -> tuple[EarlierTurn, ...]:
 
 def _note_records(path: str, text: str) -> None:
     """Say that a file which looks like many prompts is about to be judged as one."""
-    from firecircle.cli.batch.files import look_like_records
+    from firecircle.cli.batch.reading import look_like_records
 
     lines = [line for line in text.splitlines() if line.strip()]
     if look_like_records(path, lines):

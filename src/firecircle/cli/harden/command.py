@@ -95,7 +95,7 @@ def _cases(batch: str | None, most: int | None) -> list[Case]:
 
     if batch is None:
         return bundled_cases(most or ONE_OF_EACH_TYPE)
-    from firecircle.cli.batch.files import read_batch
+    from firecircle.cli.batch.reading import read_batch
     from firecircle.lab.datasets import FieldMap
     from firecircle.names import is_benign
     from firecircle.prompt import MultiNeutrosophicPrompt

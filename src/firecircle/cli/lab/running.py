@@ -23,9 +23,10 @@ from firecircle.cli.output import console_on, pause_line, print_all, print_json,
 from firecircle.cli.trouble import INCOMPLETE, INTERRUPTED, complain
 from firecircle.errors import StoreError
 from firecircle.lab.redteam import is_redteam, redteam_of
+from firecircle.lab.runs.cases import Tally
 from firecircle.lab.runs.folder import RunFolder, register_run
 from firecircle.lab.runs.live import A_MOMENT, LOCKED, on_thread
-from firecircle.lab.runs.runner import Follower, Tally
+from firecircle.lab.runs.runner import Follower
 from firecircle.lab.runs.starting import complete
 from firecircle.telling.safe_text import shortened
 from firecircle.telling.words import counted, time_text
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
     from firecircle.lab.plan import Plan
     from firecircle.lab.redteam import RedTeam, Share
     from firecircle.lab.report.page import ReportFiles
-    from firecircle.lab.runs.runner import ArmTally, RunState
+    from firecircle.lab.runs.cases import ArmTally
+    from firecircle.lab.runs.runner import RunState
     from firecircle.lab.validation import Validation
 
 FRAMES_PER_SECOND = 4

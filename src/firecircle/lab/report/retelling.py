@@ -15,9 +15,9 @@ from firecircle.lab.arms.circle import CircleArm
 from firecircle.lab.datasets import Record
 from firecircle.lab.figures.run import CIRCLES
 from firecircle.lab.records import RunJournal, RunRecord, records_table
+from firecircle.lab.runs.cases import chosen_records
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.runs.judging import ReplayedVoices
-from firecircle.lab.runs.starting import chosen_records
 from firecircle.thresholds import lowest_reaching
 
 MOST = 10

@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 from firecircle.errors import FireCircleError
 from firecircle.lab.records import alarm_value, records_table
+from firecircle.lab.runs.cases import chosen_records
 from firecircle.lab.runs.folder import RunFolder
-from firecircle.lab.runs.starting import chosen_records
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text
 from firecircle.store.rows import title_of

@@ -21,8 +21,7 @@ from firecircle.errors import ConfigError, FireCircleError, StoreError
 from firecircle.files import read_regular, write_whole
 from firecircle.lab.plan import Plan, plan_of
 from firecircle.lab.records import RunJournal, exclusive_lock
-from firecircle.lab.runs.runner import Tally
-from firecircle.lab.runs.starting import Census
+from firecircle.lab.runs.cases import Census, Tally
 from firecircle.names import RunState
 from firecircle.settings import user_folder
 from firecircle.shapes import Shape, Text

@@ -21,8 +21,8 @@ from firecircle.errors import ConfigError, VoiceError
 from firecircle.lab.arms.arm import Arm, Case, CaseVoices, Unwatched
 from firecircle.lab.plan import Plan
 from firecircle.lab.records import Outcome, RunRecord, row_of
+from firecircle.lab.runs.cases import ChosenRecord
 from firecircle.lab.runs.live import LiveCircles
-from firecircle.lab.runs.starting import ChosenRecord
 from firecircle.names import is_embedded
 from firecircle.voices.hosted.batches import BatchDesk, can_batch
 from firecircle.voices.hosted.voice import HostedVoice

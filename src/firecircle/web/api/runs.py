@@ -69,7 +69,7 @@ def run_asked_for(name: str) -> RunFolder:
 def line_of(run: RunFolder) -> RunLine:
     """How far a run is, from its journal."""
     from firecircle.lab.records import RunJournal
-    from firecircle.lab.runs.runner import Tally
+    from firecircle.lab.runs.cases import Tally
 
     with RunJournal(run.journal) as journal:
         tally = Tally.of(journal, run.about.arms, run.total)
