@@ -23,7 +23,7 @@ import sqlalchemy as sa
 
 from bench.speed import PROMPT, circle_of, cpu_seconds, elapsed, endpoint, interleaved
 from firecircle import FireCircleConfig, FireCircleResult, MultiNeutrosophicPrompt, fire_circle_evaluate
-from firecircle.store.batches import list_batches
+from firecircle.store.circles import list_batches
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store, open_store
 from firecircle.store.transfer import ImportProgress, export_lines, import_circles

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, model_validator
 
-from firecircle.circle.addressing import advisories_about
 from firecircle.circle.circumstances import Seating, readers_missing
 from firecircle.circle.columns import Cell, Judgement, cells_of
 from firecircle.circle.measures import account
+from firecircle.circle.naming import advisories_about
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import (
     Accounting,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from firecircle import ConfigError, FireCircleConfig, FireCircleResult, ModelCharacteristics, replay_circle
-from firecircle.circle.independence import MeasuredErrors, effective_voices, measured_errors
+from firecircle.circle.quorum import MeasuredErrors, effective_voices, measured_errors
 from firecircle.judge import Job, judge
 from firecircle.names import Label
 from firecircle.prompt import as_prompt

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from firecircle import Event, MultiNeutrosophicPrompt, fire_circle_evaluate
-from firecircle.circle.evidence import without_nonce
+from firecircle.circle.grounding import without_nonce
 from tests.scripted import PROMPT, Script, circle, nonce_of, pattern, says
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import event
 
 from firecircle import FireCircleConfig, PromptGuard
-from firecircle.store.batches import list_batches, pair_batches
+from firecircle.store.circles import list_batches, pair_batches
 from firecircle.store.finding import Filters, Order
 from firecircle.store.opening import Store, open_store
 from tests.scripted import Script, says

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from firecircle.store.notes import KnownRun
+from firecircle.store.figures import KnownRun
 from firecircle.store.opening import Store
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from firecircle import fire_circle_evaluate
 from firecircle.rotation.history import Draw, Participation
 from firecircle.store.bank.entries import NewSighting
+from firecircle.store.figures import KnownRun
 from firecircle.store.finding import Filters
-from firecircle.store.notes import KnownRun
 from firecircle.store.opening import Store, open_store
 from firecircle.store.transfer import import_circles
 from tests.scripted import PROMPT, circle, says

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from firecircle.circle.evidence import fresh_nonce
+from firecircle.circle.grounding import fresh_nonce
 from firecircle.circle.templates import TemplateSet
 from firecircle.errors import PromptError
 from firecircle.names import DEFAULT_MODELS, EMBEDDED_MODELS, is_local

@@ -9,12 +9,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import partial
 
 from firecircle.catalog import ModelCharacteristics, group_of
-from firecircle.circle.addressing import advisories_about
-from firecircle.circle.calibrated import FEWEST_HEARD
 from firecircle.circle.circumstances import readers_missing
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.grounding import grounded_in_reasoning
-from firecircle.circle.independence import Independence
 from firecircle.circle.measures import (
     PERFORMATIVE_BELOW,
     account,
@@ -25,9 +22,10 @@ from firecircle.circle.measures import (
     typed_in_talk,
     voice_scores,
 )
+from firecircle.circle.naming import advisories_about
 from firecircle.circle.pattern_types import UNTYPED, typing_from
 from firecircle.circle.patterns import last_lists, observe, sift
-from firecircle.circle.quorum import QuorumVerdict, judge_quorum
+from firecircle.circle.quorum import Independence, QuorumVerdict, judge_quorum
 from firecircle.circle.result import (
     CircleRecord,
     DialogueRound,
@@ -38,7 +36,7 @@ from firecircle.circle.result import (
     last_words,
     zombie_voices,
 )
-from firecircle.circle.rules import AlarmRule
+from firecircle.circle.rules import FEWEST_HEARD, AlarmRule
 from firecircle.errors import QuorumError
 from firecircle.evaluation import NeutrosophicEvaluation, spread
 from firecircle.languages import unread_advisory

@@ -33,10 +33,8 @@ from firecircle.catalog import (
     unknown_provider,
 )
 from firecircle.circle.base_config import PATTERN_THRESHOLD, BaseEvaluationConfig
-from firecircle.circle.calibrated import VerdictCalibration
-from firecircle.circle.independence import MeasuredErrors
-from firecircle.circle.quorum import LineageBy, QuorumRules, QuorumVerdict, judge_quorum
-from firecircle.circle.rules import AlarmRule
+from firecircle.circle.quorum import LineageBy, MeasuredErrors, QuorumRules, QuorumVerdict, judge_quorum
+from firecircle.circle.rules import AlarmRule, VerdictCalibration
 from firecircle.errors import ConfigError
 from firecircle.names import EvaluationMode, embedded_models, is_family
 from firecircle.shapes import Unit, with_fields_in_help

@@ -13,15 +13,18 @@ from string import ascii_uppercase
 from typing import Any
 
 from firecircle.circle.circumstances import ChairPhase, Circumstances
-from firecircle.circle.evidence import (
+from firecircle.circle.grounding import (
     LINE_MARK,
+    NOT_IN_EVIDENCE,
     evidence_text,
     fence,
+    ground_notes,
     marked_lines,
     quoted,
+    quotes_of,
+    with_invented_marked,
     without_nonce,
 )
-from firecircle.circle.grounding import NOT_IN_EVIDENCE, ground_notes, quotes_of, with_invented_marked
 from firecircle.circle.naming import PeerNames
 from firecircle.circle.pattern_types import meanings
 from firecircle.circle.result import DialogueRound, RoundKind

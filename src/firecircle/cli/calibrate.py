@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from firecircle.circle.result import FireCircleResult
     from firecircle.rotation.calibration import Calibration, LabelledCircle, Proposal
     from firecircle.store.circles import CircleStore
+    from firecircle.store.figures import CalibrationStore
     from firecircle.store.finding import Filters
-    from firecircle.store.notes import CalibrationStore
 
 
 @dataclass(frozen=True, slots=True)

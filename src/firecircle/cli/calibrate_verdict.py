@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from firecircle.errors import ConfigError
 
 if TYPE_CHECKING:
-    from firecircle.circle.calibrated import VerdictCalibration
     from firecircle.circle.result import FireCircleResult
+    from firecircle.circle.rules import VerdictCalibration
     from firecircle.lab.calibrated import FittedVerdict, LabelledWords
-    from firecircle.store.verdicts import VerdictStore
+    from firecircle.store.figures import VerdictStore
 
 MOST_SHOWN = 3
 THRESHOLD = 0.7

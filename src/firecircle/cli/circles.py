@@ -13,7 +13,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from firecircle.circle.deliberation import Dissent
+from firecircle.circle.measures import Dissent
 from firecircle.circle.panel import Panel
 from firecircle.cli.evaluate.request import Request
 from firecircle.cli.options import (
@@ -113,7 +113,7 @@ def list_circles(
 
 
 def _dissent(store: Store, circle_id: str) -> tuple[Dissent, ...]:
-    from firecircle.circle.deliberation import deliberation
+    from firecircle.circle.measures import deliberation
     from firecircle.circle.result import FireCircleResult
 
     judged = store.circles.load(circle_id)

@@ -1,4 +1,4 @@
-"""What may reach the screen: text without anything that hides in it or steers the terminal."""
+"""What commands print: safe text and consoles, lines and JSON, sections, progress, confirmation."""
 
 from __future__ import annotations
 

@@ -14,8 +14,14 @@ from rich.table import Table
 from rich.text import Text
 
 from firecircle.catalog import CRITICAL_ROLES, PRESENT_ABOVE, ROLE_WEIGHTS, ModelCharacteristics, families
-from firecircle.circle.independence import FEWEST_ITEMS, MeasuredErrors
-from firecircle.circle.quorum import CHAIR_ROLE, QuorumRules, QuorumVerdict, judge_quorum
+from firecircle.circle.quorum import (
+    CHAIR_ROLE,
+    FEWEST_ITEMS,
+    MeasuredErrors,
+    QuorumRules,
+    QuorumVerdict,
+    judge_quorum,
+)
 from firecircle.cli.options import AsJson, names_in
 from firecircle.cli.output import (
     bar,

@@ -1,6 +1,7 @@
-"""What the words of a conversation show: claims about its past, and what the assistant gave away.
+"""A conversation as a whole: its verdict, the turn an alarm was due, and what its words show.
 
-Both are read with the rules of the embedded readers, in English; they cost nothing and show their words.
+Claims about its past and what the assistant gave away are read with the rules of the embedded readers, in
+English; they cost nothing and show their words.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
-from firecircle.circle.deliberation import TwoReadings
+from firecircle.circle.measures import TwoReadings
 from firecircle.circle.result import Accounting
 from firecircle.conversation.messages import Exchange
 from firecircle.prompt import EarlierTurn

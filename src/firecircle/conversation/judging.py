@@ -8,8 +8,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from firecircle.circle.config import FireCircleConfig
-from firecircle.circle.deliberation import two_readings
-from firecircle.circle.measures import together
+from firecircle.circle.measures import together, two_readings
 from firecircle.circle.result import FireCircleResult
 from firecircle.conversation.arc import (
     SUSPICIOUS,

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from firecircle.circle.budget import estimate_of
+from firecircle.circle.ledger import estimate_of
 from firecircle.circle.voice import Reply, Retry, Turn, Usage, Voice, usage_of
 from firecircle.engine.capacity import CallCapacity
 from firecircle.engine.journal import CallPlace, FinishedCall, Journal, JudgementKey

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from firecircle.circle.calibrated import (
+from firecircle.circle.rules import (
     SUREST,
     Fit,
     TriedRule,

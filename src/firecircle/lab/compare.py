@@ -1,4 +1,4 @@
-"""Compare two sets of judgements, paired by the ids of prompts: flipped verdicts and other differences."""
+"""Compare two runs, batches or circles, paired by the ids of prompts: flipped verdicts, other differences."""
 
 from __future__ import annotations
 

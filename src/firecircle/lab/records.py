@@ -1,4 +1,4 @@
-"""Files of the lab: exclusive locks, and tables written whole."""
+"""The rows of a run, its journal and its files: locks, and tables written whole."""
 
 from __future__ import annotations
 

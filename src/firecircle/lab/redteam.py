@@ -1,4 +1,4 @@
-"""What is tried against a circle: texts that speak to its evaluators, put into any layer of a prompt.
+"""Attacks on a circle: texts that speak to its evaluators, and what they achieved.
 
 Each text asks for a word that it does not contain (two halves to be joined): a voice that says it has obeyed.
 """

@@ -14,9 +14,8 @@ from importlib import resources
 from typing import Any
 
 from firecircle.circle.base_config import EvaluationConfig
-from firecircle.circle.budget import estimate_of
-from firecircle.circle.evidence import evidence_text, fresh_nonce, quoted
-from firecircle.circle.grounding import ground
+from firecircle.circle.grounding import evidence_text, fresh_nonce, ground, quoted
+from firecircle.circle.ledger import estimate_of
 from firecircle.circle.reading.objects import decode, repair
 from firecircle.circle.result import CallRecord
 from firecircle.circle.voice import Message, Turn, Voice

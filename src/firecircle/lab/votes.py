@@ -1,4 +1,4 @@
-"""A table of votes, read from CSV, JSONL, Parquet, our exports, and logs of Inspect and promptfoo."""
+"""How many independent voices several judges amount to: votes from any table, and the report on them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from firecircle.circle.independence import FEWEST_ITEMS, effective_voices
+from firecircle.circle.quorum import FEWEST_ITEMS, effective_voices
 from firecircle.errors import ConfigError
 from firecircle.files import read_regular
 from firecircle.lab.calibrated import logistic

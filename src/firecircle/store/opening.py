@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from firecircle.store.bank.bank import Bank
     from firecircle.store.circles import CircleStore
     from firecircle.store.database import Database
-    from firecircle.store.independence import IndependenceStore
-    from firecircle.store.notes import CalibrationStore, RunStore
+    from firecircle.store.figures import CalibrationStore, IndependenceStore, RunStore, VerdictStore
     from firecircle.store.participation import ParticipationStore
-    from firecircle.store.verdicts import VerdictStore
 
 STORE_VARIABLE = "FIRECIRCLE_STORE"
 """The environment variable with the path of a SQLite file or the URL of a PostgreSQL database."""
@@ -135,28 +133,28 @@ class Store:
     @cached_property
     def calibrations(self) -> CalibrationStore:
         """The circles counted for voices' declared characteristics."""
-        from firecircle.store.notes import CalibrationStore
+        from firecircle.store.figures import CalibrationStore
 
         return CalibrationStore(self.database)
 
     @cached_property
     def verdicts(self) -> VerdictStore:
         """The calibrations of the verdict that were fitted here."""
-        from firecircle.store.verdicts import VerdictStore
+        from firecircle.store.figures import VerdictStore
 
         return VerdictStore(self.database)
 
     @cached_property
     def independence(self) -> IndependenceStore:
         """How the voices of labelled circles err together."""
-        from firecircle.store.independence import IndependenceStore
+        from firecircle.store.figures import IndependenceStore
 
         return IndependenceStore(self.database)
 
     @cached_property
     def runs(self) -> RunStore:
         """The runs of the lab, and their folders."""
-        from firecircle.store.notes import RunStore
+        from firecircle.store.figures import RunStore
 
         return RunStore(self.database)
 

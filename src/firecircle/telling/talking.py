@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from firecircle.circle.conclude import calibrated_probability
-from firecircle.circle.deliberation import deliberation
-from firecircle.circle.measures import rival_verdicts
+from firecircle.circle.measures import deliberation, rival_verdicts
 from firecircle.circle.result import FireCircleResult, Flip, RivalVerdict, active_voices
 from firecircle.circle.rules import BY_NAME, DECIDING, RULES, VerdictRule
 from firecircle.circle.summary import talk_sentence

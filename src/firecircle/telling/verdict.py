@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from firecircle.circle.addressing import advisories_about
 from firecircle.circle.config import quorum_cure
+from firecircle.circle.naming import advisories_about
 from firecircle.circle.quorum import judge_quorum
 from firecircle.circle.result import Failure, FireCircleResult, Reason, Substitution
 from firecircle.circle.summary import calibrated_sentence, decision_sentence

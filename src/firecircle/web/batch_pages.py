@@ -10,7 +10,7 @@ from starlette.responses import Response
 from firecircle.circle.result import FireCircleResult
 from firecircle.conversation.judging import conversation_of
 from firecircle.names import is_attack, is_benign
-from firecircle.store.batches import MOST_IN_A_BATCH, judgements_of, list_batches, pair_batches
+from firecircle.store.circles import MOST_IN_A_BATCH, judgements_of, list_batches, pair_batches
 from firecircle.telling.conversation import headline, rows_of, sentences_about
 from firecircle.telling.words import verdict_counts
 from firecircle.verdict import mistake_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from firecircle import MultiNeutrosophicPrompt, fire_circle_evaluate
-from firecircle.circle.addressing import addressed_passages
+from firecircle.circle.naming import addressed_passages
 from firecircle.examples import load_examples
 from firecircle.lab.redteam import Sides, member_reports, texts
 from firecircle.telling.safe_text import SafeLine

@@ -1,7 +1,6 @@
-"""A batch's journal: what a later start of the same command finds of one that was killed.
+"""What a batch writes: outcomes as rows, result files, and the journal that a later start resumes from.
 
-It is a folder below the user's data, named by the digest of everything that decides the verdicts, and is
-deleted when every prompt is judged.
+The journal is a folder below the user's data, named by the digest of everything that decides the verdicts.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from firecircle.circle.base_config import EvaluationConfig
-from firecircle.circle.budget import Budget
 from firecircle.circle.config import FireCircleConfig
+from firecircle.circle.ledger import Budget
 from firecircle.circle.panel import Guide
 from firecircle.circle.result import CallRecord, Usages
 from firecircle.circle.voice import Usage

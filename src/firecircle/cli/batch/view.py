@@ -1,4 +1,4 @@
-"""A batch on a screen or in a pipe: a row a prompt in the order of the file, then what it comes to."""
+"""A batch on a screen or in a pipe, and for CI: rows, summary, SARIF, JUnit."""
 
 from __future__ import annotations
 

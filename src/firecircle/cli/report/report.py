@@ -1,4 +1,4 @@
-"""The report in its order: every word if asked for, the verdict, and all that explains it."""
+"""The report of a circle: every word if asked for, the verdict, its patterns, and all that explains it."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from firecircle.circle.circumstances import Circumstances, circumstances_of
 from firecircle.circle.conclude import conclude
 from firecircle.circle.config import FireCircleConfig
-from firecircle.circle.evidence import fence, without_nonce
+from firecircle.circle.grounding import fence, without_nonce
 from firecircle.circle.hearing import Hearing, hear
 from firecircle.circle.questions import Questions, reply_schema
 from firecircle.circle.result import (

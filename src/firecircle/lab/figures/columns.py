@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from firecircle.circle.deliberation import Figures, TwoReadings, readings_of
+from firecircle.circle.measures import Figures, TwoReadings, readings_of
 from firecircle.errors import ConfigError
 from firecircle.lab.records import SCORES, alarm_value, records_table
 from firecircle.lab.statistics.estimate import FloatArray, numbers

@@ -17,7 +17,7 @@ from itertools import zip_longest
 import numpy as np
 
 from firecircle.circle.base_config import EvaluationConfig
-from firecircle.circle.budget import estimate_of
+from firecircle.circle.ledger import estimate_of
 from firecircle.circle.pattern_types import known_types
 from firecircle.circle.result import CallRecord
 from firecircle.circle.voice import Message, Turn, Voice

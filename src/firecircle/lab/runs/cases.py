@@ -1,4 +1,4 @@
-"""How far a run is, arm by arm, and what it shows so far."""
+"""The records a run judges, in order, and how far it is, arm by arm."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from firecircle.voices.outages import Pause
 
 def register_run(run: RunFolder) -> None:
     """Note in the store that this run was begun and, when it is over, that it is."""
-    from firecircle.store.notes import KnownRun
+    from firecircle.store.figures import KnownRun
     from firecircle.store.opening import open_store
 
     about = run.about

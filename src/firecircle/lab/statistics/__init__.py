@@ -4,7 +4,7 @@ This package uses no voice, file or screen. An unavailable figure is None with a
 means alarm, and a score at or above the threshold is an alarm.
 """
 
-from firecircle.circle.independence import effective_voices
+from firecircle.circle.quorum import effective_voices
 from firecircle.lab.statistics.calibration import Calibration, Threshold, calibrate
 from firecircle.lab.statistics.comparison import (
     Comparison,

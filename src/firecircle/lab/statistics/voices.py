@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from firecircle.circle.independence import effective_voices
+from firecircle.circle.quorum import effective_voices
 from firecircle.lab.statistics.estimate import (
     FEWEST,
     NO_ATTACKS,
