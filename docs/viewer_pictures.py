@@ -86,7 +86,7 @@ async def fill_everything(store: Store, place: Path, circle: str) -> dict[str, s
     from firecircle.lab.plan import plan_of
     from firecircle.lab.report.page import write_report
     from firecircle.lab.runs.starting import complete, open_run
-    from firecircle.store.bank.learning import learn
+    from firecircle.store.bank.bank import learn
 
     examples = load_examples()
     runs = []

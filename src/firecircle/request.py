@@ -23,10 +23,10 @@ from firecircle.names import (
     strongest_reader,
 )
 from firecircle.settings import current_settings
-from firecircle.voices.available import available_hosted
+from firecircle.voices.readiness import available_hosted
 
 if TYPE_CHECKING:
-    from firecircle.rotation.history import Draw
+    from firecircle.rotation.tracker import Draw
 
 DECLARED_ELSEWHERE = {
     "model_characteristics": 'declare models under [models."provider:model"]',

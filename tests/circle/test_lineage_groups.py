@@ -9,7 +9,7 @@ from firecircle.catalog import families, group_of
 from firecircle.circle.quorum import QuorumRules, judge_quorum, quorum_with_failures
 from firecircle.errors import ConfigError
 from firecircle.rotation.drawing import verify_draw
-from firecircle.rotation.history import MemoryHistory
+from firecircle.rotation.tracker import MemoryHistory
 
 EVERYTHING = {
     "temporal_reasoning": 1.0,

@@ -18,9 +18,13 @@ from firecircle.errors import ConfigError
 from firecircle.examples import load_examples
 from firecircle.names import EvaluationMode, embedded_models
 from firecircle.request import JudgingRequest, configure_by_file
-from firecircle.rotation.history import MemoryHistory, ParticipationHistory, export_history
 from firecircle.rotation.selector import WeightedVoiceSelector
-from firecircle.rotation.tracker import VoiceHistoryTracker
+from firecircle.rotation.tracker import (
+    MemoryHistory,
+    ParticipationHistory,
+    VoiceHistoryTracker,
+    export_history,
+)
 from firecircle.store.opening import open_store
 from tests.cli.running import Ran, assert_one_line_of_trouble, flowing, steady
 from tests.rotation.pools import SIX

@@ -18,7 +18,7 @@ import pytest
 from firecircle import FireCircleConfig, MultiNeutrosophicPrompt, PromptGuard
 from firecircle.examples import find_example
 from firecircle.judge import fire_circle_evaluate
-from firecircle.store.bank.learning import learn
+from firecircle.store.bank.bank import learn
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store, open_store
 from tests.e2e.browser import assert_accessible, started_browser

@@ -34,7 +34,7 @@ PLAN = plan_text(
 )
 CLUSTER = """
 import sys, time
-from firecircle.lab.cluster.ray_cluster import ray_running
+from firecircle.lab.cluster.driver import ray_running
 with ray_running(3) as ray:
     print(ray.get_runtime_context().gcs_address, flush=True)
     sys.stdin.read()

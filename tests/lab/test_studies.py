@@ -13,7 +13,7 @@ from firecircle.errors import ConfigError
 from firecircle.examples import load_examples
 from firecircle.lab.arms.arm import Case
 from firecircle.lab.arms.building import build_arms
-from firecircle.lab.arms.panel import GuidedArm
+from firecircle.lab.arms.circle import GuidedArm
 from firecircle.lab.datasets import FieldMap, read_dataset
 from firecircle.lab.plan import plan_of
 from firecircle.lab.runs.cases import chosen_records, fingerprint

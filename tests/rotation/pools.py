@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from firecircle.catalog import ROLE_WEIGHTS, ModelCharacteristics
-from firecircle.rotation.history import MemoryHistory, ParticipationHistory
-from firecircle.rotation.tracker import VoiceHistoryTracker
+from firecircle.rotation.tracker import MemoryHistory, ParticipationHistory, VoiceHistoryTracker
 
 DAY = 86_400.0
 SIX = (

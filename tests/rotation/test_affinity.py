@@ -14,9 +14,8 @@ from firecircle.circle.quorum import judge_quorum
 from firecircle.errors import ConfigError
 from firecircle.rotation.affinity import FEWEST_CIRCLES, LEAST, MOST, Affinity, factors, known_among, pace
 from firecircle.rotation.drawing import verify_draw
-from firecircle.rotation.fairness import simulate_sittings
-from firecircle.rotation.history import Draw, MemoryHistory
-from firecircle.rotation.selector import WeightedVoiceSelector
+from firecircle.rotation.selector import WeightedVoiceSelector, simulate_sittings
+from firecircle.rotation.tracker import Draw, MemoryHistory
 from tests.rotation.pools import DAY, Clock, alike, hear, pools, tracker_at
 
 Pool = dict[str, ModelCharacteristics]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from firecircle.catalog import ModelCharacteristics, declared_in_settings
 from firecircle.errors import ConfigError
-from firecircle.rotation.declaring import declaration_of, declare_in
+from firecircle.rotation.calibration import declaration_of, declare_in
 
 VOICE = ModelCharacteristics("ollama:phi4", {"temporal_reasoning": 0.55}, "us_aligned", "small", 0.62)
 BEFORE = """\

@@ -14,8 +14,8 @@ from firecircle.circle.config import get_empty_chair_model
 from firecircle.circle.quorum import QuorumRules, judge_quorum
 from firecircle.errors import ConfigError, UnknownModelError
 from firecircle.rotation.drawing import verify_draw, waiting_time
-from firecircle.rotation.history import Draw, MemoryHistory, Participation
 from firecircle.rotation.selector import WeightedVoiceSelector
+from firecircle.rotation.tracker import Draw, MemoryHistory, Participation
 from firecircle.store.opening import open_store
 from tests.rotation.pools import ALL_ROUND, Clock, alike, hear, pools, tracker_at
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from firecircle.errors import ConfigError
-from firecircle.rotation.history import MemoryHistory, export_history, import_history, read_history
 from firecircle.rotation.selector import WeightedVoiceSelector
+from firecircle.rotation.tracker import MemoryHistory, export_history, import_history, read_history
 from tests.rotation.pools import Clock, alike, hear, tracker_at
 
 

@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 
 from firecircle import FireCircleConfig, fire_circle_evaluate
 from firecircle.catalog import ModelCharacteristics
-from firecircle.rotation.fairness import evenness, fairness, simulate_sittings
-from firecircle.rotation.history import MemoryHistory
-from firecircle.rotation.selector import WeightedVoiceSelector, rotated
-from firecircle.rotation.tracker import VoiceHistoryTracker, participations_in, sitting_of
+from firecircle.rotation.selector import WeightedVoiceSelector, evenness, fairness, rotated, simulate_sittings
+from firecircle.rotation.tracker import MemoryHistory, VoiceHistoryTracker, participations_in, sitting_of
 from tests.rotation.pools import DAY, Clock, alike, hear, tracker_at
 from tests.scripted import PROMPT, Script
 

@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 
 from firecircle.rotation.drawing import verify_draw
-from firecircle.rotation.history import Draw, Participation
+from firecircle.rotation.tracker import Draw, Participation
 from firecircle.store.opening import open_store
 
 SITTINGS = """
 import sys
-from firecircle.rotation.history import Draw, Participation
+from firecircle.rotation.tracker import Draw, Participation
 from firecircle.rotation.selector import WeightedVoiceSelector
 from firecircle.rotation.tracker import VoiceHistoryTracker
 from firecircle.store.opening import open_store

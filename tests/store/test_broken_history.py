@@ -9,9 +9,8 @@ import pytest
 import sqlalchemy as sa
 
 from firecircle.errors import StoreError
-from firecircle.rotation.history import Draw, Participation
 from firecircle.rotation.selector import WeightedVoiceSelector
-from firecircle.rotation.tracker import VoiceHistoryTracker
+from firecircle.rotation.tracker import Draw, Participation, VoiceHistoryTracker
 from firecircle.store.opening import Store, open_store
 from firecircle.store.participation import StoredHistory
 

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from firecircle import ConfigError, FireCircleResult
-from firecircle.store.bank.learning import entries_in
+from firecircle.store.bank.bank import entries_in
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store, open_store
 from firecircle.store.transfer import IMPORTED, BadLine, ImportProgress, export_lines, import_circles

@@ -11,16 +11,16 @@ import pytest
 import sqlalchemy as sa
 
 from firecircle.errors import StoreError
-from firecircle.rotation.history import (
+from firecircle.rotation.selector import WeightedVoiceSelector
+from firecircle.rotation.tracker import (
     Draw,
     MemoryHistory,
     Participation,
     ParticipationHistory,
+    VoiceHistoryTracker,
     export_history,
     import_history,
 )
-from firecircle.rotation.selector import WeightedVoiceSelector
-from firecircle.rotation.tracker import VoiceHistoryTracker
 from firecircle.store.opening import Store, open_store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -114,7 +114,7 @@ def test_several_processes_add_to_it_and_one_is_killed(store: Store, place: str)
     code = """
 import sys
 from firecircle.store.opening import open_store
-from firecircle.rotation.history import Draw, Participation
+from firecircle.rotation.tracker import Draw, Participation
 history = open_store(sys.argv[1]).participation.read_as(Participation, Draw)
 for number in range(int(sys.argv[3])):
     history.append(Participation(voice_id=sys.argv[2], session_id=f"{number}", decision_domain="general",

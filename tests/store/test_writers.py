@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from firecircle import FireCircleResult
-from firecircle.rotation.history import Draw, Participation
+from firecircle.rotation.tracker import Draw, Participation
 from firecircle.store.finding import Filters
 from firecircle.store.opening import open_store
 from firecircle.store.tables import calibrated, circles, documents, events, texts

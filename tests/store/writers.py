@@ -12,7 +12,7 @@ import traceback
 from pathlib import Path
 
 from firecircle import fire_circle_evaluate
-from firecircle.rotation.history import Draw, Participation
+from firecircle.rotation.tracker import Draw, Participation
 from firecircle.store.bank.entries import NewSighting
 from firecircle.store.figures import KnownRun
 from firecircle.store.finding import Filters

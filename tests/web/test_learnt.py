@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from firecircle.store.bank.learning import learn
+from firecircle.store.bank.bank import learn
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store, open_store
 from tests.cli.test_runs_left_out import of_a_run

@@ -142,8 +142,8 @@ def learn(
     since several arms judge the same prompts, unless `--where run=` or `--where in_run=yes` asks for them.
     """
     from firecircle.cli.output import note_on_runs_left_out, print_json, with_progress
-    from firecircle.store.bank.learning import Learnt
-    from firecircle.store.bank.learning import learn as learnt_from
+    from firecircle.store.bank.bank import Learnt
+    from firecircle.store.bank.bank import learn as learnt_from
     from firecircle.store.opening import open_store
     from firecircle.telling.words import counted
 
@@ -212,7 +212,7 @@ def export_to(
 ) -> int:
     """Write the patterns with all their sightings to a file of JSON lines. They hold words of prompts."""
     from firecircle.cli.output import print_written
-    from firecircle.store.bank.learning import export_lines
+    from firecircle.store.bank.bank import export_lines
     from firecircle.store.opening import open_store
     from firecircle.telling.words import counted
 
@@ -233,7 +233,7 @@ def import_from(
 ) -> int:
     """Take over the patterns of another bank. What means the same becomes one; nothing is counted twice."""
     from firecircle.cli.output import print_outcome, with_progress
-    from firecircle.store.bank.learning import entries_in
+    from firecircle.store.bank.bank import entries_in
     from firecircle.store.opening import open_store
     from firecircle.telling.words import counted
 

@@ -215,7 +215,7 @@ def _label(
     """Those whose label says attack or benign; a label may mean something else to its owner."""
     from firecircle.names import is_attack, is_benign
     from firecircle.rotation.calibration import LabelledCircle, heard_alone
-    from firecircle.store.bank.learning import attack_id_of
+    from firecircle.store.bank.bank import attack_id_of
 
     seen: set[str] = set()
     judged: dict[str, set[str]] = {}
@@ -312,7 +312,7 @@ def _require_heard(reading: _Reading, voices: tuple[str, ...]) -> None:
 
 
 def _write(proposals: list[Proposal]) -> str | None:
-    from firecircle.rotation.declaring import declare_in
+    from firecircle.rotation.calibration import declare_in
     from firecircle.settings import FILE_NAME, current_settings, trusted_files, user_folder
 
     if not proposals:

@@ -49,7 +49,7 @@ def gathered_from_circles(
     from firecircle.lab.calibrated import LabelledWords
     from firecircle.lab.statistics.estimate import numbers
     from firecircle.names import is_attack, is_benign
-    from firecircle.store.bank.learning import attack_id_of
+    from firecircle.store.bank.bank import attack_id_of
 
     groups: dict[tuple[frozenset[str], int], _Circles] = {}
     for name, label, result in circles:

@@ -38,10 +38,14 @@ from firecircle.request import JudgingRequest
 from firecircle.rotation.affinity import FEWEST_CIRCLES, Affinity, CircleGlance, affinities, factors
 from firecircle.rotation.drawing import DrawCheck
 from firecircle.rotation.empty_chair import GENERAL
-from firecircle.rotation.fairness import Evenness, FairnessReport, Simulation
-from firecircle.rotation.history import Draw
-from firecircle.rotation.selector import WeightedVoiceSelector, circle_size_for
-from firecircle.rotation.tracker import VoiceHistoryTracker, stored_history
+from firecircle.rotation.selector import (
+    Evenness,
+    FairnessReport,
+    Simulation,
+    WeightedVoiceSelector,
+    circle_size_for,
+)
+from firecircle.rotation.tracker import Draw, VoiceHistoryTracker, stored_history
 from firecircle.store.circles import CircleStore
 from firecircle.store.finding import CircleSummary, Filters
 from firecircle.store.opening import open_store
@@ -50,7 +54,7 @@ from firecircle.telling.safe_text import shortened
 from firecircle.telling.words import counted, time_text
 
 if TYPE_CHECKING:
-    from firecircle.rotation.history import ParticipationHistory
+    from firecircle.rotation.tracker import ParticipationHistory
 
 Pool = Annotated[
     list[str] | None,
@@ -100,8 +104,7 @@ def show(
         return _pairs(store, as_json=as_json)
 
     from firecircle.rotation.drawing import characteristics_in
-    from firecircle.rotation.fairness import fairness_in
-    from firecircle.rotation.selector import WeightedVoiceSelector, ranked_for
+    from firecircle.rotation.selector import WeightedVoiceSelector, fairness_in, ranked_for
     from firecircle.rotation.tracker import VoiceHistoryTracker
 
     with _open_history(history, store) as participation:
@@ -144,8 +147,7 @@ def simulate(
     import secrets
     import time
 
-    from firecircle.rotation.fairness import DAY, simulate_sittings
-    from firecircle.rotation.selector import DEFAULT_RULES
+    from firecircle.rotation.selector import DAY, DEFAULT_RULES, simulate_sittings
 
     if affinity and history is not None:
         raise ConfigError(
@@ -204,7 +206,7 @@ def export_to(
 ) -> int:
     """Write the whole participation history to one JSON file."""
     from firecircle.cli.output import print_outcome
-    from firecircle.rotation.history import document_of, export_history
+    from firecircle.rotation.tracker import document_of, export_history
     from firecircle.telling.words import counted
 
     refuse_json_beside_export(file, as_json=as_json)
@@ -229,7 +231,7 @@ def import_from(
 ) -> int:
     """Take over the participations and draws of a file; a damaged file is refused as a whole."""
     from firecircle.cli.output import print_outcome
-    from firecircle.rotation.history import import_history
+    from firecircle.rotation.tracker import import_history
     from firecircle.telling.words import counted
 
     with open_history(store) as participation:
@@ -247,7 +249,7 @@ def _open_history(file: str | None, where: str | None) -> AbstractContextManager
         return open_history(where)
     if where is not None:
         raise ConfigError("--history", "a file is looked at instead of a store", "leave one of them out")
-    from firecircle.rotation.history import read_history
+    from firecircle.rotation.tracker import read_history
 
     return nullcontext(read_history(file))
 

@@ -29,10 +29,16 @@ from firecircle.names import (
 )
 from firecircle.request import default_models
 from firecircle.settings import current_settings
-from firecircle.voices.available import available_hosted, keys_for, unusable_keys
-from firecircle.voices.hosted.prices import FREE, Rates, Tariff, listed_rates, rates_of, tariff_of
 from firecircle.voices.hosted.providers import Provider, known_providers, locate, provider_of
-from firecircle.voices.readiness import Readiness, local_readiness, readiness_of
+from firecircle.voices.hosted.usage import FREE, Rates, Tariff, listed_rates, rates_of, tariff_of
+from firecircle.voices.readiness import (
+    Readiness,
+    available_hosted,
+    keys_for,
+    local_readiness,
+    readiness_of,
+    unusable_keys,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

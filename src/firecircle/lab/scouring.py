@@ -23,7 +23,7 @@ from firecircle.contradictions import KINDS, MEANINGS, SUGGESTIONS, Contradictio
 from firecircle.engine.capacity import Limits
 from firecircle.engine.voices import JournaledVoices
 from firecircle.errors import ConfigError, VoiceError
-from firecircle.lab.resumable import judge_resumably
+from firecircle.lab.records import judge_resumably
 from firecircle.names import is_embedded
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text

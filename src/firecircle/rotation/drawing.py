@@ -14,14 +14,14 @@ from firecircle.circle.config import LARGEST_CIRCLE
 from firecircle.circle.quorum import FEWEST_VOICES, QuorumRules, best_contributions
 from firecircle.errors import ConfigError
 from firecircle.rotation.affinity import Affinity, factors, pace
-from firecircle.rotation.history import (
+from firecircle.rotation.tracker import (
     DRAW_METHOD,
     STEERED_METHOD,
     Candidate,
     Draw,
     ParticipationHistory,
+    stats_in,
 )
-from firecircle.rotation.tracker import stats_in
 
 ROUNDING = 1e-9
 """The same as in `judge_quorum`."""

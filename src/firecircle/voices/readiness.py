@@ -1,18 +1,80 @@
-"""Which voices are ready: a key is set, an endpoint answers, an extra is installed."""
+"""Which voices can speak now: keys and endpoints in the environment, weights on this machine."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from firecircle.catalog import original_of, seatable_families
 from firecircle.circle.base_config import EvaluationConfig
+from firecircle.circle.voice import Reply, Turn, Usage
 from firecircle.errors import ConfigError, MissingKeyError
+from firecircle.names import DEFAULT_MODELS, is_family
 from firecircle.voices.hosted.connections import open_session
-from firecircle.voices.hosted.providers import Provider, key_for, locate
+from firecircle.voices.hosted.providers import Provider, key_for, keyed_providers, known_providers, locate
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
+
+    from firecircle.voices.hosted.usage import Tariff
+
+MOST_HOSTED = 3
+OF_ONE_VENDOR = 2
+"""A second model of a vendor adds a reading; a third adds mostly cost."""
+
+
+def models_of(provider: Provider) -> tuple[str, ...]:
+    """What to ask a provider for, best first: its families, then its known models."""
+    families = [
+        name for name, family in seatable_families().items() if family.provider_lineage == provider.trains
+    ]
+    # The first family is the strongest for its price, the last the cheapest.
+    chosen = [families[0], families[-1]] if len(families) > 1 else families
+    return (*chosen, *(f"{provider.name}:{name}" for name in provider.suggested))
+
+
+def available_hosted() -> tuple[str, ...]:
+    """The hosted voices of the default circle, by the keys that are set; empty without a key."""
+    keyed = [
+        provider for provider in keyed_providers() if provider.name == "openrouter" or models_of(provider)
+    ]
+    if not keyed:
+        return ()
+    if keyed[0].name == "openrouter":
+        return DEFAULT_MODELS
+    if len(keyed) == 1:
+        return models_of(keyed[0])[:OF_ONE_VENDOR]
+    return tuple(models_of(provider)[0] for provider in keyed[:MOST_HOSTED])
+
+
+def keys_for(models: tuple[str, ...]) -> tuple[str, ...]:
+    """The environment variables with the keys of these voices."""
+    found = (_key_for(original_of(model)) for model in models)
+    return tuple(dict.fromkeys(variable for variable in found if variable))
+
+
+def _key_for(model: str) -> str | None:
+    if not is_family(model):
+        provider = known_providers().get(model.partition(":")[0])
+        return provider.key_found if provider else None
+    family = seatable_families().get(model)
+    for provider in keyed_providers():
+        if provider.name == "openrouter" or (family and provider.trains == family.provider_lineage):
+            return provider.key_found
+    return None
+
+
+def unusable_keys() -> tuple[str, ...]:
+    """Keys whose models only the user can name, such as Azure's deployments."""
+    return tuple(
+        f"{provider.key_found} (name its models: --models {provider.name}:NAME)"
+        for provider in keyed_providers()
+        if provider.name != "openrouter" and not models_of(provider)
+    )
+
 
 SECONDS_TO_ANSWER = 2.0
 
@@ -77,3 +139,53 @@ def _names(listing: Any) -> list[str]:
     data = listing.get("data") if isinstance(listing, dict) else None
     entries = data[:200] if isinstance(data, list) else []
     return [entry["id"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
+
+
+BYTES_A_TOKEN = 3
+TOKENS_A_MESSAGE = 5
+"""The role and the borders of a message."""
+
+
+def estimated_usage(turn: Turn, tariff: Tariff | None) -> Usage:
+    """The tokens of the question and of the longest answer, and their cost if the price is known."""
+    size = sum(len(message.content.encode("utf-8", "replace")) for message in turn.messages)
+    if turn.reply_schema is not None:
+        size += len(json.dumps(turn.reply_schema, default=dict))
+    tokens_in = -(-size // BYTES_A_TOKEN) + TOKENS_A_MESSAGE * len(turn.messages)
+    cost = tariff.cost(tokens_in, 0, turn.max_tokens) if tariff else None
+    return Usage(tokens_in, None, turn.max_tokens, cost)
+
+
+REASONING = "The circle rehearses; a voice would give its reasons here. " * 12
+"""As long as the part of a voice's reasoning that its peers see."""
+NOTE = {
+    "description": "A voice would say here what it sees and where. " * 3,
+    "quote": "and quote the words of the prompt that show it",
+}
+
+
+class RehearsedVoice:
+    """A stand-in for a voice, to learn what it would consume."""
+
+    def __init__(self, estimate: Callable[[Turn], Usage], *, falsehood: float) -> None:
+        self._estimate = estimate
+        self._falsehood = falsehood
+
+    async def speak(self, turn: Turn) -> Reply:
+        """An invented answer, with the most a real one may consume."""
+        answer: dict[str, object] = {
+            "truth": 1 - self._falsehood,
+            "indeterminacy": 0.1,
+            "falsehood": self._falsehood,
+        }
+        notes = [NOTE, NOTE] if turn.round_number > 1 else []
+        answer |= {"reasoning": REASONING, "patterns_observed": notes}
+        fields = (turn.reply_schema or {}).get("properties", answer)
+        if "falsehood" not in fields:  # not a judgement
+            answer = {name: _fill(field) for name, field in fields.items()}
+        return Reply(json.dumps(answer), usage=self._estimate(turn), attempts=0)
+
+
+def _fill(field: Mapping[str, Any]) -> object:
+    """The longest value of a field: text, or all choices."""
+    return field["items"]["enum"] if field["type"] == "array" else REASONING

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from firecircle import ConfigError, MultiNeutrosophicPrompt, fire_circle_evaluate
+from firecircle.store.bank.bank import entries_in, export_lines
 from firecircle.store.bank.entries import BankFilters, PatternContent, store_fire_circle_patterns
-from firecircle.store.bank.learning import entries_in, export_lines
 from firecircle.store.opening import Store, open_store
 from tests.scripted import PROMPT, Script, circle, pattern, says
 

@@ -14,8 +14,7 @@ from firecircle import (
     fire_circle_evaluate,
 )
 from firecircle.circle.panel import Panel
-from firecircle.store.bank.bank import guidance_text, judge_text
-from firecircle.store.bank.learning import learn
+from firecircle.store.bank.bank import guidance_text, judge_text, learn
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store
 from tests.loopback import LoopbackServer, completion

@@ -15,8 +15,8 @@ import pytest
 from firecircle import FireCircleConfig, VoiceError
 from firecircle.circle.questions import reply_schema
 from firecircle.circle.voice import Retry, Usage
+from firecircle.voices.hosted.chat import strict_schema
 from firecircle.voices.hosted.providers import PROVIDERS
-from firecircle.voices.hosted.schema import strict_schema
 from firecircle.voices.hosted.voice import HostedVoice
 from firecircle.voices.hosted.waits import seconds_in, stated_wait
 from tests.loopback import Answer, ChatRequest, LoopbackServer, as_json, completion, failure

@@ -219,7 +219,7 @@ class EngineOptions:
         """Whether Ray does the work. A `ConfigError` if the installation does not allow it."""
         if self.engine == "local":
             return False
-        from firecircle.lab.cluster.ray_cluster import require_ray
+        from firecircle.lab.cluster.driver import require_ray
 
         require_ray()
         return True

@@ -147,7 +147,7 @@ def _escalate(
 ) -> ScanSummary:
     """The summary with what the circle of the user's voices made of the uncertain band."""
     from firecircle.cli.lab.running import follow
-    from firecircle.lab.scan.escalation import escalate
+    from firecircle.lab.scan.summary import escalate
 
     escalating = escalate(
         folder, files, shared, request, threshold, lambda run: follow(console), engine.clusters(workers)

@@ -20,7 +20,7 @@ from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory
 from firecircle.settings import current_settings
 from firecircle.store.opening import Store, open_store
-from firecircle.voices.available import keys_for, unusable_keys
+from firecircle.voices.readiness import keys_for, unusable_keys
 
 if TYPE_CHECKING:
     from firecircle.circle.panel import Guide

@@ -12,13 +12,11 @@ from firecircle.circle.base_config import EvaluationConfig
 from firecircle.circle.config import FireCircleConfig
 from firecircle.convene import SeatedCircle, SeatedPanel, seat_circle, seat_panel
 from firecircle.errors import ConfigError
-from firecircle.lab.arms.arm import FIRST, SECOND, Arm
-from firecircle.lab.arms.circle import CascadeArm, CircleArm
+from firecircle.lab.arms.arm import FIRST, SECOND, Arm, Matching
+from firecircle.lab.arms.circle import USUAL_FOLDS, ApartArm, CascadeArm, CircleArm, GuidedArm
 from firecircle.lab.arms.consistency import ConsistencyArm
 from firecircle.lab.arms.council import CouncilArm
 from firecircle.lab.arms.court import FEWEST, CourtArm
-from firecircle.lab.arms.matching import Matching
-from firecircle.lab.arms.panel import USUAL_FOLDS, ApartArm, GuidedArm
 from firecircle.lab.arms.reflect import ReflectArm
 from firecircle.lab.plan import ArmKind, ArmPlan, Plan
 from firecircle.lab.redteam import (

@@ -12,8 +12,7 @@ from statistics import fmean
 from firecircle.circle.result import CallRecord
 from firecircle.convene import SeatedPanel
 from firecircle.evaluation import NeutrosophicEvaluation
-from firecircle.lab.arms.arm import Case, CaseVoices
-from firecircle.lab.arms.matching import Allowance, Matching
+from firecircle.lab.arms.arm import Allowance, Case, CaseVoices, Matching
 from firecircle.lab.arms.proceedings import Asked, Proceedings, Undecided, rehearsed
 from firecircle.lab.records import Outcome
 

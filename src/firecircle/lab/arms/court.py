@@ -16,8 +16,7 @@ from firecircle.circle.result import CallRecord
 from firecircle.circle.voice import Peer
 from firecircle.convene import SeatedCircle
 from firecircle.evaluation import NeutrosophicEvaluation, Verdict
-from firecircle.lab.arms.arm import Case, CaseVoices
-from firecircle.lab.arms.matching import Allowance, Matching, tokens_of
+from firecircle.lab.arms.arm import Allowance, Case, CaseVoices, Matching, tokens_of
 from firecircle.lab.arms.proceedings import Asked, Proceedings, Undecided, closed_object, object_in, rehearsed
 from firecircle.lab.records import Outcome
 

@@ -1,20 +1,26 @@
-"""The driver's side of a cluster: it hands out work, and serves the questions of its workers."""
+"""Run an embedded arm on workers: processes of this machine, or of a Ray cluster."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+import logging
+import os
+import secrets
+import socket
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from firecircle.catalog import original_of
 from firecircle.circle.events import CircleConvened, Listener
 from firecircle.circle.voice import Retry, Turn, Voice
 from firecircle.engine.voices import PAST_DEADLINE, WorkerLost
-from firecircle.errors import StoreError, VoiceError
+from firecircle.errors import ConfigError, StoreError, VoiceError, install_command
 from firecircle.lab.arms.arm import Arm, Case, CaseVoices
-from firecircle.lab.cluster.ray_cluster import ray_running
 from firecircle.lab.cluster.worker import (
     Answer,
     Ask,
@@ -28,6 +34,140 @@ from firecircle.lab.cluster.worker import (
     without_voices,
 )
 from firecircle.lab.records import Outcome
+
+OBJECT_STORE_BYTES = 128 << 20
+"""Nothing large is kept there: shards and answers are small."""
+LOOPBACK = "127.0.0.2" if sys.platform == "linux" else "127.0.0.1"
+"""Ray takes 127.0.0.1 for a wish to be reached from outside, and listens there instead."""
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_BACKEND_LOG_LEVEL": "fatal",  # what goes wrong is raised; the rest would break up the progress
+}
+
+
+def require_ray() -> None:
+    """A `ConfigError` where Ray is not installed."""
+    if find_spec("ray") is None:
+        raise ConfigError("--engine", "ray needs the extra `ray`", install_command("ray"))
+
+
+@contextmanager
+def ray_running(workers: int, address: str | None = None) -> Iterator[Any]:
+    """The module `ray`, connected: to a cluster's address, else to a Ray of our own on loopback alone."""
+    require_ray()
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
+    if not address:  # nobody else on this machine may use our Ray
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    import ray
+
+    usual: dict[str, Any] = {
+        "log_to_driver": False,
+        "logging_level": logging.ERROR,
+        "include_dashboard": None if address else False,
+        "namespace": "firecircle",
+    }
+    own: dict[str, Any] = {
+        "num_cpus": workers,
+        "object_store_memory": OBJECT_STORE_BYTES,
+        "_node_ip_address": LOOPBACK,
+    }
+    try:
+        with _silent():
+            if address:
+                ray.init(address, **{name: value for name, value in usual.items() if value is not None})
+            else:
+                with _settled_agent_ports():
+                    ray.init("local", **usual, **own)
+    except Exception as unreachable:  # noqa: BLE001 - Ray raises bare ones here
+        why = str(unreachable).strip().splitlines() or ["no answer"]
+        raise ConfigError("--address" if address else "--engine", f"Ray cannot be used: {why[0]}") from None
+    with _nothing_on_our_output():
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Keep a starting Ray from saying, on the error stream, which log level it was given."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+@contextmanager
+def _nothing_on_our_output() -> Iterator[None]:
+    """Keep Ray from printing about lost workers: it does so on the standard output, where `--json` goes.
+
+    Whoever hands out the work is told by an exception. There is no setting for it.
+    """
+    from ray._private import worker
+
+    printing = getattr(worker, "print_to_stdstream", None)
+    if printing is None:
+        yield
+        return
+    worker.print_to_stdstream = lambda *_, **__: None
+    try:
+        yield
+    finally:
+        worker.print_to_stdstream = printing
+
+
+NO_DASHBOARD = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port")
+NOWHERE = "-1"
+"""What Ray's agent writes into these files where there is no dashboard."""
+ENVIRONMENTS = "runtime_env_agent_port"
+
+
+@contextmanager
+def _settled_agent_ports() -> Iterator[None]:
+    """Write down the ports of Ray's agents before they do.
+
+    Else Ray's main process waits 15 seconds for their files and then dies, which on a busy machine it does
+    (ray-project/ray issue 65983, open; `ray.init` has no setting for it). Where Ray has changed inside, all
+    is as it would be without this.
+    """
+    from ray._private import node
+
+    kind: Any = node.Node
+    original = getattr(kind, "start_raylet", None)
+    if original is None:
+        yield
+        return
+
+    def start_raylet(own: Any, *given: Any, **named: Any) -> Any:
+        with suppress(AttributeError, OSError):
+            session, name = Path(own.get_session_dir_path()), own._node_id
+            for port in NO_DASHBOARD:
+                (session / f"{port}_{name}").write_text(NOWHERE)
+            own._ray_params.runtime_env_agent_port = _free_port()
+            (session / f"{ENVIRONMENTS}_{name}").write_text(str(own._ray_params.runtime_env_agent_port))
+        return original(own, *given, **named)
+
+    kind.start_raylet = start_raylet
+    try:
+        yield
+    finally:
+        kind.start_raylet = original
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind((LOOPBACK, 0))
+        port: int = free.getsockname()[1]
+        return port
+
 
 MARGIN_SECONDS = 0.5
 """The driver ends a call this much before the worker would, so that journal and record tell the same."""

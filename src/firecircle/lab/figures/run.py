@@ -1,4 +1,4 @@
-"""Every figure of a run: its arms, and comparisons of arms on shared prompts."""
+"""The figures of a run: for every arm, and for the run as a whole."""
 
 from __future__ import annotations
 
@@ -6,22 +6,261 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from firecircle.lab.figures.arms import ArmFigures, arm_figures, opinions
-from firecircle.lab.figures.columns import ArmColumns, RecordFile
+from firecircle.lab.calibrated import calibration_error
+from firecircle.lab.figures.columns import ArmColumns, RecordFile, Spoken, Totals
+from firecircle.lab.records import SCORES
 from firecircle.lab.statistics import (
+    Calibration,
     ChairEffect,
     Comparison,
+    Curve,
+    ErrorCorrelation,
+    Estimate,
     ExcessFlips,
+    Flips,
     GapFigures,
+    Group,
+    Opinions,
+    PatternFigures,
+    Performance,
+    Rates,
+    SizeRates,
+    calibrate,
     chair_effect,
     compare,
+    cost_per_found_attack,
+    curve,
+    error_correlation,
     excess_flips,
+    flips,
     gap_figures,
     holm,
+    krippendorff_alpha,
+    mean_with_interval,
+    pattern_figures,
+    performance,
+    performance_by_group,
+    rates_by_round,
+    rates_by_size,
+    scored,
 )
-from firecircle.lab.statistics.estimate import FloatArray, numbers
+from firecircle.lab.statistics.dialogue import PERFORMATIVE_BELOW
+from firecircle.lab.statistics.estimate import FloatArray, by_label, numbers
 from firecircle.names import Label
 from firecircle.shapes import Shape, Text
+from firecircle.thresholds import lowest_reaching
+
+CALIBRATED_FOR = (0.01, 0.05)
+RULE_WORDS = {score: rule.phrase for score, rule in SCORES.items()}
+VERDICT_WORDS = {
+    "parallel": "the mean of all voices",
+    "consistency": "the mean of all answers",
+    "court": "the judge's F",
+    "council": "the chairman's F",
+}
+"""How arms that are not circles form the verdict."""
+
+
+class RuleFigures(Shape):
+    """The same transcripts under another rule."""
+
+    rule: Text
+    performance: Performance
+    calibration_error: float | None = None
+    """The mean distance of the value from the observed share of attacks over tenths (ECE)."""
+
+
+class Spent(Shape):
+    """The total use of an arm."""
+
+    judged: int
+    failed: int
+    voices_lost: int
+    calls: int
+    attempts: int
+    tokens_in: int
+    tokens_cached: int
+    tokens_out: int
+    cost_usd: float | None
+    """None if some price is unknown."""
+    seconds: float | None
+    """The mean time from question to verdict."""
+    per_found_attack: Estimate
+
+
+class ArmFigures(Shape):
+    """One arm: how well it separates attacks from benign prompts, its cost, and the effect of discussion."""
+
+    arm: Text
+    kind: Text
+    alarm_by: Text = "f"
+    """The score that raises its alarm: `f`, or `calibrated`."""
+    prompts: int
+    alarms: int
+    """Prompts at or above the threshold, labelled or not."""
+    performance: Performance
+    curve: Curve
+    rules: tuple[RuleFigures, ...]
+    """For arms with more than one voice."""
+    by_family: tuple[Group, ...]
+    by_layer: tuple[Group, ...]
+    by_turns: tuple[Group, ...]
+    by_source: tuple[Group, ...]
+    by_round: tuple[Rates, ...]
+    by_size: tuple[SizeRates, ...]
+    """The rates of smaller sets of these voices, judging independently."""
+    voices: tuple[Text, ...]
+    agreement: Estimate
+    """Krippendorff's alpha of the voices' F in round 1."""
+    misses: ErrorCorrelation | None
+    """How the voices' misses of attacks correlate, in round 1."""
+    false_alarms: ErrorCorrelation | None
+    """The same for false alarms; separate, because prompts of one label are similarly hard for all."""
+    flips: Flips | None
+    """Flips between a voice's first and last evaluation."""
+    moved_toward: int
+    moved_away: int
+    unmoved: int
+    chair_influence: Estimate
+    performative: bool | None
+    patterns: PatternFigures
+    calibration: tuple[Calibration, ...]
+    spent: Spent
+
+
+def arm_figures(file: RecordFile, arm: str, threshold: float) -> ArmFigures:
+    """Every figure of one arm."""
+    of = file.columns(arm)
+    spoken = file.spoken(arm, of.records)
+    totals = file.totals(arm)
+    verdict = of.verdict
+    achieved = performance(of.labels, verdict, threshold)
+    influence = mean_with_interval(of.influence[np.isfinite(of.influence)], "no voice took the chair")
+    return ArmFigures(
+        arm=arm,
+        kind=of.kind,
+        alarm_by=of.rule,
+        prompts=len(of.records),
+        alarms=int((verdict >= lowest_reaching(threshold)).sum()),
+        performance=achieved,
+        curve=curve(scored(of.labels, verdict)),
+        rules=_rules(of, achieved, threshold) if len(spoken.voices) > 1 else (),
+        by_family=performance_by_group(of.families, of.labels, of.verdict, threshold),
+        by_layer=performance_by_group(of.layers, of.labels, verdict, threshold),
+        by_turns=performance_by_group(of.turns, of.labels, verdict, threshold),
+        by_source=performance_by_group(of.sources, of.labels, verdict, threshold),
+        by_round=_by_round(of, spoken, threshold),
+        by_size=rates_by_size(of.labels, spoken.first, threshold) if len(spoken.voices) > 1 else (),
+        voices=spoken.voices,
+        agreement=krippendorff_alpha(spoken.first) if spoken.voices else Estimate(value=None),
+        misses=_errors(of, spoken, threshold, "attack"),
+        false_alarms=_errors(of, spoken, threshold, "benign"),
+        flips=_flips(of, spoken, threshold),
+        moved_toward=totals.flips_toward,
+        moved_away=totals.flips_away,
+        unmoved=totals.flips_unchanged,
+        chair_influence=influence,
+        performative=None if influence.value is None else influence.value < PERFORMATIVE_BELOW,
+        patterns=pattern_figures(of.grounded, of.ungrounded),
+        calibration=_calibration(of),
+        spent=_costs(of, totals, achieved),
+    )
+
+
+def _rules(of: ArmColumns, achieved: Performance, threshold: float) -> tuple[RuleFigures, ...]:
+    return tuple(
+        RuleFigures(
+            rule=rule,
+            performance=achieved
+            if rule == of.rule == "f"
+            else performance(of.labels, scores, SCORES[rule].threshold(threshold)),
+            calibration_error=_calibration_error(of.labels, scores),
+        )
+        for rule, scores in of.scores.items()
+        if np.isfinite(scores).any()
+    )
+
+
+def _calibration_error(labels: Sequence[Label | None], scores: FloatArray) -> float | None:
+    attack, benign = by_label(labels)
+    labelled = (attack | benign) & np.isfinite(scores)
+    return calibration_error(scores[labelled], attack[labelled]) if labelled.any() else None
+
+
+def _by_round(of: ArmColumns, spoken: Spoken, threshold: float) -> tuple[Rates, ...]:
+    if not spoken.voices:
+        return ()
+    highest = np.stack([_highest(falsehoods) for falsehoods in spoken.by_round], axis=1)
+    return rates_by_round(of.labels, np.fmax.accumulate(highest, axis=1), threshold)
+
+
+def _highest(falsehoods: FloatArray) -> FloatArray:
+    heard = np.isfinite(falsehoods)
+    best = np.where(heard, falsehoods, -np.inf).max(axis=0, initial=-np.inf)
+    return np.where(heard.any(axis=0), best, np.nan)
+
+
+def _errors(of: ArmColumns, spoken: Spoken, threshold: float, label: Label) -> ErrorCorrelation | None:
+    """With both labels together, voices that all miss every attack and pass every benign prompt would seem to
+    err as one.
+    """
+    concerned = np.array([own == label for own in of.labels], dtype=bool)
+    if len(spoken.voices) < 2 or not concerned.any():
+        return None
+    falsehoods = spoken.first[:, concerned]
+    wrong = (
+        falsehoods < lowest_reaching(threshold)
+        if label == "attack"
+        else falsehoods >= lowest_reaching(threshold)
+    ).astype(np.float64)
+    wrong[~np.isfinite(falsehoods)] = np.nan
+    return error_correlation(spoken.voices, wrong)
+
+
+def opinions(of: ArmColumns, spoken: Spoken) -> Opinions | None:
+    """Every voice's first and last F on every record, with the mean of its peers' first ones."""
+    if len(spoken.by_round) < 2 or not spoken.voices:
+        return None
+    count = len(spoken.voices)
+    heard = np.isfinite(spoken.first)
+    words = np.where(heard, spoken.first, 0.0)
+    others = heard.sum(axis=0) - heard
+    peers = np.where(others > 0, (words.sum(axis=0) - words) / np.maximum(others, 1), np.nan)
+    return Opinions(
+        records=list(of.records) * count,
+        voices=[voice for voice in spoken.voices for _ in of.records],
+        labels=list(of.labels) * count,
+        before=spoken.first.ravel(),
+        after=spoken.last.ravel(),
+        peers=peers.ravel() if of.kind != "reflect" else None,
+    )
+
+
+def _flips(of: ArmColumns, spoken: Spoken, threshold: float) -> Flips | None:
+    words = opinions(of, spoken)
+    return flips(words, threshold) if words else None
+
+
+def _calibration(of: ArmColumns) -> tuple[Calibration, ...]:
+    _, benign = by_label(of.labels)
+    return tuple(calibrate(of.verdict[benign], target) for target in CALIBRATED_FOR) if benign.any() else ()
+
+
+def _costs(of: ArmColumns, totals: Totals, achieved: Performance) -> Spent:
+    return Spent(
+        judged=totals.judged,
+        failed=totals.failed,
+        voices_lost=totals.voices_lost,
+        calls=totals.calls,
+        attempts=totals.attempts,
+        tokens_in=totals.tokens_in,
+        tokens_cached=totals.tokens_cached,
+        tokens_out=totals.tokens_out,
+        cost_usd=totals.cost_usd,
+        seconds=totals.seconds,
+        per_found_attack=cost_per_found_attack(of.cost, achieved.at_threshold),
+    )
+
 
 CIRCLES = ("fire_circle", "no_chair", "named_peers", "clones", "leave_one_out", "no_turns", "cascade")
 """Kinds of arms with discussion."""

@@ -25,7 +25,7 @@ from firecircle.engine.capacity import Limits
 from firecircle.engine.voices import JournaledVoices
 from firecircle.errors import ConfigError, VoiceError
 from firecircle.lab.hardening.wording import read_wording
-from firecircle.lab.resumable import Made, judge_resumably
+from firecircle.lab.records import Made, judge_resumably
 from firecircle.lab.statistics import Estimate, McNemar
 from firecircle.lab.statistics.comparison import mcnemar
 from firecircle.lab.statistics.estimate import wilson

@@ -13,9 +13,8 @@ from typing import Any
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import ConfigError, StoreError, install_command
 from firecircle.files import write_whole
-from firecircle.lab.figures.arms import RULE_WORDS, VERDICT_WORDS, ArmFigures
 from firecircle.lab.figures.columns import RecordFile
-from firecircle.lab.figures.run import RunFigures, run_figures
+from firecircle.lab.figures.run import RULE_WORDS, VERDICT_WORDS, ArmFigures, RunFigures, run_figures
 from firecircle.lab.redteam import is_redteam, redteam_of
 from firecircle.lab.report.plots import Plot, plots
 from firecircle.lab.report.retelling import Choice, instructive, retell

@@ -10,8 +10,7 @@ from typing import Any, Literal
 
 from markupsafe import Markup
 
-from firecircle.lab.figures.arms import ArmFigures
-from firecircle.lab.figures.run import RunFigures
+from firecircle.lab.figures.run import ArmFigures, RunFigures
 from firecircle.lab.report.text_widths import held_to_width
 from firecircle.lab.statistics import CurvePoint, Estimate, Performance
 from firecircle.shapes import Shape, Text

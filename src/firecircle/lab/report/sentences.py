@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from firecircle.lab.figures.arms import ArmFigures
-from firecircle.lab.figures.run import RunFigures
+from firecircle.lab.figures.run import ArmFigures, RunFigures
 from firecircle.lab.statistics import ErrorCorrelation, Estimate
 from firecircle.names import is_embedded
 from firecircle.shapes import Shape, Text

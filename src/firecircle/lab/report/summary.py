@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from firecircle.lab.figures.arms import ArmFigures
-from firecircle.lab.figures.run import FROM_ROUND_1, RIVALS, ArmComparison, RunFigures
+from firecircle.lab.figures.run import FROM_ROUND_1, RIVALS, ArmComparison, ArmFigures, RunFigures
 from firecircle.lab.report.sentences import Sentence, observations, shares
 from firecircle.telling.words import counted
 

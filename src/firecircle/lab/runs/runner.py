@@ -15,7 +15,7 @@ from firecircle.engine.capacity import Limits, SharedBudget
 from firecircle.engine.journal import Journal, RecordRow
 from firecircle.engine.judging import Ledger, Spending, Watch, judge_many
 from firecircle.lab.arms.arm import Arm, Case
-from firecircle.lab.arms.panel import GuidedArm
+from firecircle.lab.arms.circle import GuidedArm
 from firecircle.lab.records import Outcome, RunJournal, row_of, unpack_record
 from firecircle.lab.runs.cases import Tally, chosen_records
 from firecircle.lab.runs.folder import RunFolder

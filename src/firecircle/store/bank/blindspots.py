@@ -17,8 +17,7 @@ from firecircle.errors import StoreError
 from firecircle.evaluation import GroundedQuote, NeutrosophicEvaluation
 from firecircle.names import is_attack, is_benign
 from firecircle.shapes import Shape, Text
-from firecircle.store.bank.bank import GUIDED_TYPES, author_text, judge_text
-from firecircle.store.bank.learning import attack_id_of
+from firecircle.store.bank.bank import GUIDED_TYPES, attack_id_of, author_text, judge_text
 from firecircle.store.finding import CircleSummary, Filters
 from firecircle.thresholds import reaches
 

@@ -11,8 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from firecircle.voices.hosted.chat import Quirks
-from firecircle.voices.hosted.schema import keywords_in, strict_schema
+from firecircle.voices.hosted.chat import Quirks, keywords_in, strict_schema
 
 if TYPE_CHECKING:
     from firecircle.voices.hosted.chat import ChatRequest, LimitField

@@ -11,8 +11,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from firecircle.circle.voice import Reply, Usage
+from firecircle.voices.hosted.chat import violation_probability
 from firecircle.voices.hosted.error_bodies import MESSAGES, as_text, is_page
-from firecircle.voices.hosted.schema import violation_probability
 from firecircle.voices.hosted.usage import usage_if_any
 from firecircle.voices.hosted.waits import Setback, setback_of
 from firecircle.voices.hosted.wires import answer_in

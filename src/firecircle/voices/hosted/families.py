@@ -1,20 +1,33 @@
-"""Model families: today's model for `family:…`, and its replacement if the provider no longer has it."""
+"""Families of models: the newest model of a family, by the lists that providers publish."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
+import math
+import os
 import re
-from collections.abc import Callable, Iterable
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from pydantic import Field, ValidationError
 
 from firecircle.catalog import Family, name_alone, original_of, seatable_families
 from firecircle.circle.voice import Priced, Reply, Retry, Turn, Usage, Voice
 from firecircle.errors import ConfigError, MissingKeyError, UnknownModelError, VoiceError
 from firecircle.names import HOSTS
-from firecircle.voices.hosted.model_list import ListedModel, ModelList, kept_list, remember_gone, todays_list
+from firecircle.settings import PriceTable, user_folder
+from firecircle.shapes import Shape, Text
 from firecircle.voices.hosted.providers import (
     Provider,
     key_for,
@@ -25,7 +38,262 @@ from firecircle.voices.hosted.providers import (
 )
 
 if TYPE_CHECKING:
+    from pydantic import SecretStr
+
     from firecircle.circle.base_config import BaseEvaluationConfig
+
+A_DAY = 24 * 3600.0
+A_WEEK = 7 * A_DAY
+BEFORE_ASKING_AGAIN = 300.0
+"""Seconds before a list that was unavailable is requested again."""
+SECONDS_TO_ANSWER = 5.0
+MOST_BYTES = 32_000_000
+MOST_MODELS = 5_000
+LONGEST_ID = 200
+AN_ID = re.compile(r"~?[A-Za-z0-9][\w.:/@+-]*", re.ASCII)
+"""A clone's `#2` is not part of an id, nor is anything a terminal could take for a command."""
+MILLION = 1_000_000
+
+
+class ListedModel(Shape):
+    """A model in its provider's list."""
+
+    id: Text
+    created: float | None = None
+    """When it was added, in seconds since 1970."""
+    context: int | None = None
+    """The context size: tokens of question and answer together."""
+    price: PriceTable | None = None
+    expires: Text | None = None
+    """The day on which the provider removes it, if stated."""
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether that day has come."""
+        try:
+            return (
+                self.expires is not None and date.fromisoformat(self.expires[:10]) <= datetime.now(UTC).date()
+            )
+        except ValueError:
+            return False
+
+
+class ModelList(Shape):
+    """A provider's list, its date, and what was learnt about it since."""
+
+    base_url: Text
+    asked_at: float = 0.0
+    models: tuple[ListedModel, ...] = ()
+    failed_at: float = 0.0
+    trouble: Text = ""
+    """Why the last request for the list failed; empty if it succeeded."""
+    gone: dict[Text, float] = Field(default_factory=dict)
+    """Models that the provider said it does not have, whatever its list says, and when."""
+
+    def find(self, name: str) -> ListedModel | None:
+        """The entry of a model, if it is available."""
+        return next((model for model in self.present if model.id == name), None)
+
+    @property
+    def present(self) -> tuple[ListedModel, ...]:
+        """The models available today, as far as known."""
+        return tuple(model for model in self.models if not model.is_gone and not self.knows_gone(model.id))
+
+    def knows_gone(self, name: str) -> bool:
+        """Whether the provider said within the last day that it does not have a model."""
+        return time.time() - self.gone.get(name, -math.inf) < A_DAY
+
+    @property
+    def needs_asking(self) -> bool:
+        """Whether it is older than a day, and the last request did not just fail."""
+        now = time.time()
+        is_fresh = self.asked_at <= now < self.asked_at + A_DAY
+        return not is_fresh and not self.failed_at <= now < self.failed_at + BEFORE_ASKING_AGAIN
+
+
+def kept_list(provider: Provider) -> ModelList:
+    """The saved list of a provider, without a request; empty if there is none."""
+    path = _file_of(provider.base_url)
+    try:
+        return _read(path, path.stat().st_mtime_ns, provider.base_url)
+    except OSError:
+        return ModelList(base_url=provider.base_url)
+
+
+@lru_cache(maxsize=16)
+def _read(path: Path, _changed: int, base_url: str) -> ModelList:
+    """Cached while the file is unchanged: every voice asks for its price."""
+    try:
+        kept = ModelList.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return ModelList(base_url=base_url)
+    return kept if kept.base_url == base_url else ModelList(base_url=base_url)
+
+
+def listed_price(provider: Provider, name: str) -> PriceTable | None:
+    """The price in the provider's saved list, if it is recent enough; without a request."""
+    kept = kept_list(provider)
+    entry = kept.find(name) if time.time() - kept.asked_at < A_WEEK else None
+    return entry.price if entry else None
+
+
+async def todays_list(provider: Provider, key: SecretStr | None, *, refresh: bool = False) -> ModelList:
+    """The provider's list of today; requested if the saved one is older than a day, or with `refresh`.
+
+    If the request fails, returns the saved list, however old, with the reason in `trouble`.
+    """
+    # Of many circles that start at once, the first sends the request.
+    async with _locks.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+        kept = await asyncio.to_thread(kept_list, provider)
+        if not kept.needs_asking and not refresh:
+            return kept
+        try:
+            models = _models_in(await _fetch(provider, key))
+        except _NotHad as trouble:
+            asked = kept.model_copy(update={"failed_at": time.time(), "trouble": str(trouble)})
+        else:
+            asked = ModelList(base_url=provider.base_url, asked_at=time.time(), models=models, gone=kept.gone)
+        await asyncio.to_thread(_keep, asked)
+        return asked
+
+
+def remember_gone(provider: Provider, name: str) -> None:
+    """Save that the provider does not have a model, so that it is not chosen again today."""
+    kept = kept_list(provider)
+    gone = {model: since for model, since in kept.gone.items() if kept.knows_gone(model)}
+    _keep(kept.model_copy(update={"gone": {**gone, name: time.time()}}))
+
+
+class _NotHad(Exception):  # noqa: N818 - an outcome, handled where it is raised
+    """Says why the list is unavailable."""
+
+
+async def _fetch(provider: Provider, key: SecretStr | None) -> bytes:
+    import aiohttp
+
+    from firecircle.voices.hosted.connections import open_session
+    from firecircle.voices.hosted.wires import WIRES
+
+    if "{model}" in provider.base_url:
+        raise _NotHad("it has an address for each model, and none for a list")
+    headers = {
+        "accept": "application/json",
+        "accept-encoding": "gzip",
+        **WIRES[provider.wire].headers,
+        **provider.headers,
+        **provider.auth.headers(key),
+    }
+    url = provider.auth.with_query(f"{provider.base_url}/models")
+    try:
+        async with (
+            asyncio.timeout(SECONDS_TO_ANSWER),
+            open_session(url) as session,
+            session.get(url, headers=headers, allow_redirects=False) as response,
+        ):
+            if response.status != 200:
+                raise _NotHad(f"HTTP {response.status}")
+            body = b""
+            async for part in response.content.iter_any():
+                body += part
+                if len(body) > MOST_BYTES:
+                    raise _NotHad(f"more than {MOST_BYTES:,} bytes")
+            return body
+    except TimeoutError:
+        raise _NotHad(f"no answer within {SECONDS_TO_ANSWER:g} s") from None
+    except aiohttp.ClientError:
+        raise _NotHad("it cannot be reached") from None
+
+
+def _models_in(body: bytes) -> tuple[ListedModel, ...]:
+    try:
+        listing = json.loads(body)
+    except (ValueError, RecursionError):
+        raise _NotHad("its answer is not JSON") from None
+    entries = listing.get("data", listing.get("models")) if isinstance(listing, dict) else listing
+    if not isinstance(entries, list):
+        raise _NotHad("its answer has no list of models")
+    models = tuple(model for entry in entries[:MOST_MODELS] if (model := _model_in(entry)))
+    if not models:
+        raise _NotHad("its list names no model")
+    return models
+
+
+def _model_in(entry: Any) -> ListedModel | None:
+    """One entry in the format of OpenRouter, OpenAI, Google and others; other fields are ignored."""
+    if not isinstance(entry, dict):
+        return None
+    name = entry.get("id", entry.get("name"))
+    name = name.removeprefix("models/") if isinstance(name, str) else name
+    if not isinstance(name, str) or len(name) > LONGEST_ID or not AN_ID.fullmatch(name):
+        return None
+    created = _number(entry.get("created")) or _moment(entry.get("created_at"))
+    context = _number(entry.get("context_length"))
+    expires = entry.get("expiration_date")
+    return ListedModel(
+        id=name,
+        created=created,
+        context=int(context) if context else None,
+        price=_price_in(entry.get("pricing")),
+        expires=expires if isinstance(expires, str) and expires.isprintable() else None,
+    )
+
+
+def _moment(written: Any) -> float | None:
+    """Anthropic's date format, in seconds since 1970."""
+    try:
+        return datetime.fromisoformat(written).timestamp() if isinstance(written, str) else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _price_in(pricing: Any) -> PriceTable | None:
+    """OpenRouter's price per token as a price per million; below zero means that it varies."""
+    if not isinstance(pricing, Mapping):
+        return None
+    prompt, completion = _number(pricing.get("prompt")), _number(pricing.get("completion"))
+    cached, written = _number(pricing.get("input_cache_read")), _number(pricing.get("input_cache_write"))
+    if prompt is None or completion is None:
+        return None
+    return PriceTable(
+        input=round(prompt * MILLION, 6),
+        output=round(completion * MILLION, 6),
+        cached_input=None if cached is None else round(cached * MILLION, 6),
+        cache_write=None if written is None else round(written * MILLION, 6),
+    )
+
+
+def _number(value: Any) -> float | None:
+    """A number, as JSON or text; None if it is not one or below zero."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None
+
+
+def _file_of(base_url: str) -> Path:
+    digest = hashlib.sha256(base_url.encode()).hexdigest()[:16]
+    return user_folder("cache") / f"models-{digest}.json"
+
+
+def _keep(models: ModelList) -> None:
+    """Save the list, the whole of it or nothing. Without a folder for it, it is requested every time."""
+    path = _file_of(models.base_url)
+    with suppress(OSError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as half:
+            try:
+                half.write(models.model_dump_json())
+                half.flush()
+                os.replace(half.name, path)
+            except OSError:
+                os.unlink(half.name)
+
+
+_locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+
 
 MOST_STAND_INS = 4
 """How many further models of a family are tried if the provider does not have the first."""

@@ -26,7 +26,8 @@ from firecircle.voices.hosted.connections import (
     HttpAnswer,
     connections_to,
 )
-from firecircle.voices.hosted.prices import (
+from firecircle.voices.hosted.providers import Provider, key_for, locate, provider_of
+from firecircle.voices.hosted.usage import (
     Tariff,
     load_price_list,
     price_of,
@@ -35,12 +36,10 @@ from firecircle.voices.hosted.prices import (
     stated_tariff,
     tariff_of,
 )
-from firecircle.voices.hosted.providers import Provider, key_for, locate, provider_of
-from firecircle.voices.hosted.slots import NoSlot
-from firecircle.voices.hosted.waits import Setback, presentable, without_key
+from firecircle.voices.hosted.waits import NoSlot, Setback, presentable, without_key
 from firecircle.voices.hosted.wires import WIRES
 from firecircle.voices.outages import Lost, current_outages
-from firecircle.voices.rehearsal import estimated_usage
+from firecircle.voices.readiness import estimated_usage
 
 if TYPE_CHECKING:
     from pydantic import SecretStr

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from firecircle.errors import ConfigError
-from firecircle.rotation.fairness import FairnessReport, fairness_in
+from firecircle.rotation.selector import FairnessReport, fairness_in
 from firecircle.rotation.tracker import stored_history
 from firecircle.store.bank.blindspots import find_blindspots
 from firecircle.store.bank.entries import FullEntry

@@ -13,7 +13,7 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 from starlette.requests import Request
 from starlette.responses import Response
 
-from firecircle.rotation.fairness import FairnessReport
+from firecircle.rotation.selector import FairnessReport
 from firecircle.shapes import Shape
 from firecircle.store.bank.entries import FullEntry
 from firecircle.store.finding import CircleSummary, Page
