@@ -21,6 +21,7 @@ from firecircle.judge import fire_circle_evaluate
 from firecircle.store.bank.bank import learn
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store, open_store
+from firecircle.web.reviewing import reviews
 from tests.e2e.browser import assert_accessible, started_browser
 from tests.scripted import Script, pattern, says
 from tests.web.hostile import PAYLOADS
@@ -290,7 +291,7 @@ def test_a_label_is_saved_and_a_circle_deleted(page: Page, store: Store) -> None
 
 
 def test_a_circle_is_reviewed_blind_by_keyboard_and_the_next_one_offered(page: Page, store: Store) -> None:
-    others = [one.id for one, _ in store.circles.to_review()]
+    others = [one.id for one, _ in reviews(store.circles).waiting]
     for one in others:
         store.circles.review(one, None, "")
     far = judged(store, lines={model: [says(0.1)] * 2 for model in ("a", "b")}, max_rounds=2)

@@ -56,6 +56,7 @@ async def test_a_store_with_accounts_is_brought_up_to_date(store: Store, place: 
         connection.execute(sa.text("CREATE TABLE actions (pk INTEGER PRIMARY KEY)"))
         connection.execute(sa.text("ALTER TABLE draws DROP COLUMN newest_row"))
         connection.execute(sa.text("ALTER TABLE circles DROP COLUMN note"))
+        connection.execute(sa.text("ALTER TABLE circles DROP COLUMN ratings"))
     _set_version(store, "0011")
     with open_store(place) as opened:
         assert opened.circles.load(result.circle_id) == result

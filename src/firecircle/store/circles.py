@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 
@@ -74,16 +75,25 @@ class CircleStore:
             )
             return summary.model_copy(update={"label": label})
 
-    def review(self, circle_id: str, label: str | None, note: str | None) -> CircleSummary:
-        """As `set_label`, by a person who read the circle and left a note; None means not reviewed."""
-        with self.database.writing() as connection:
-            summary = _resolve(connection, circle_id)
-            said = {"label": label and storable(label), "note": note if note is None else storable(note)}
-            connection.execute(sa.update(circles).where(circles.c.pk == summary.pk).values(**said))
-            return summary.model_copy(update={"label": label, "note": note})
+    def review(self, circle_id: str, label: str | None, note: str | None, rater: str = "") -> CircleSummary:
+        """As `set_label`, by a person who read the circle and left a note; None means not reviewed.
 
-    def to_review(self) -> list[tuple[CircleSummary, str]]:
-        """Circles without a label, those whose label would teach most first, each with the reason."""
+        Of several people the label that most gave counts; without such a one it is `unclear`.
+        """
+        with self.database.writing() as connection:
+            mine = circles.c.pk == _resolve(connection, circle_id).pk
+            locked = sa.select(*LISTED).where(mine).with_for_update()  # two people may say it at once
+            summary = summary_of(connection.execute(locked).mappings().one())
+            said = {**summary.said_by, rater: (label, note or "")}
+            if label is None and note is None:
+                del said[rater]
+            changed = _reviewed(said)
+            values = {name: value and storable(value) for name, value in changed.items()}
+            connection.execute(sa.update(circles).where(mine).values(**values))
+            return summary.model_copy(update=changed)
+
+    def to_review(self) -> tuple[list[CircleSummary], dict[int, dict[str, float]]]:
+        """The newest circles outside runs, and what each voice said in round 1."""
         with self.database.reading() as connection:
             return to_review(connection)
 
@@ -301,6 +311,20 @@ _NEIGHBOURS = sa.select(
     .limit(1)
     .scalar_subquery(),
 )
+
+
+def _reviewed(said: dict[str, tuple[str | None, str]]) -> dict[str, str | None]:
+    """What several people said of a circle, together."""
+    labels = Counter(label for label, _ in said.values() if label).most_common(2)
+    is_tie = len(labels) == 2 and labels[0][1] == labels[1][1]
+    notes = [
+        f"{rater}: {note}" if rater and len(said) > 1 else note for rater, (_, note) in said.items() if note
+    ]
+    return {
+        "label": "unclear" if is_tie else labels[0][0] if labels else None,
+        "note": "; ".join(notes) if said else None,
+        "ratings": json.dumps(said) if said else None,
+    }
 
 
 def _resolve(connection: Connection, id_or_prefix: str) -> CircleSummary:

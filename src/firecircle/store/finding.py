@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import time
@@ -17,7 +18,7 @@ from firecircle.names import CircleStatus, ModeName
 from firecircle.shapes import Declaration, Shape
 from firecircle.store.database import storable
 from firecircle.store.recorder import SILENT_AFTER, is_abandoned
-from firecircle.store.tables import circles, evaluations, patterns, rounds, seats, texts
+from firecircle.store.tables import circles, evaluations, patterns, seats, texts
 from firecircle.thresholds import TOLERANCE
 from firecircle.verdict import COUNTED, VerdictWord, is_right
 
@@ -72,7 +73,9 @@ class CircleSummary(Shape):
     duration_seconds: float | None
     label: str | None
     note: str | None = None
-    """The reviewer's note, which may be empty; None if it was not reviewed."""
+    """The reviewers' notes, which may be empty; None if it was not reviewed."""
+    ratings: str | None = None
+    """What each reviewer said, as JSON; see `said_by`."""
     run_id: str | None
     arm: str | None = None
     record_id: str | None = None
@@ -99,6 +102,17 @@ class CircleSummary(Shape):
     tokens_in: int | None
     tokens_out: int | None
     cost_usd: float | None
+
+    @property
+    def said_by(self) -> dict[str, tuple[str | None, str]]:
+        """Label and note of each reviewer; one without a name is empty."""
+        if self.ratings is None:
+            return {} if self.note is None else {"": (self.label, self.note)}
+        try:
+            said = json.loads(self.ratings)
+            return {str(rater): (label and str(label), str(note)) for rater, (label, note) in said.items()}
+        except (ValueError, TypeError, AttributeError):  # of an edited file
+            return {}
 
     @property
     def is_right(self) -> bool | None:
@@ -158,43 +172,28 @@ def circles_in_order(
     return tuple(summary_of(row) for row in connection.execute(query).mappings())
 
 
-LOOKED_AT = 500
+MOST_UNLABELLED, MOST_LABELLED = 500, 2_000
 """The newest circles considered for review, so that a large store costs no more."""
-SPLIT, NEAR = 0.2, 0.1
-"""The standard deviation of F in the last round, and the distance of F from the threshold, to report."""
 
 
-def to_review(connection: Connection) -> list[tuple[CircleSummary, str]]:
-    """Circles without a label, those whose label would teach most first, each with the reason."""
-    of_round = rounds.c
-    spread = (
-        sa.select(of_round.f_stddev)
-        .where(of_round.circle_pk == circles.c.pk)
-        .order_by(of_round.round_number.desc())
-        .limit(1)
-        .scalar_subquery()
-        .label("spread")
-    )
-    query, place = matching(connection, Filters(in_run=False, reviewed=False), [*LISTED, spread])
-    query = query.where(circles.c.label.is_(None), circles.c.verdict.not_in(["no_verdict"]))
-    rows = connection.execute(query.order_by(place.desc()).limit(LOOKED_AT)).mappings()
-    ranked = sorted((_lesson(summary_of(row), row["spread"] or 0.0) for row in rows), key=lambda one: -one[0])
-    return [(summary, reason) for _, summary, reason in ranked]
-
-
-def _lesson(summary: CircleSummary, spread: float) -> tuple[float, CircleSummary, str]:
-    """How much the label of a circle would teach, and why."""
-    if summary.verdict == "unread" or summary.falsehood is None or summary.alarm_threshold is None:
-        return 3.0, summary, "no voice could read it"
-    distance = abs(summary.falsehood - summary.alarm_threshold)
-    reason = (
-        f"the voices are split (F ± {spread:.2f})"
-        if spread >= SPLIT
-        else f"F is {distance:.2f} from the threshold"
-        if distance <= NEAR
-        else "it has no label"
-    )
-    return 2 * spread + 1 - distance, summary, reason
+def to_review(connection: Connection) -> tuple[list[CircleSummary], dict[int, dict[str, float]]]:
+    """The newest circles outside runs, with a label and without, and what each voice said in round 1."""
+    query, place = matching(connection, Filters(in_run=False), LISTED)
+    query = query.where(circles.c.verdict != "no_verdict").order_by(place.desc())
+    listed = [
+        summary_of(row)
+        for part in (
+            query.where(circles.c.label.is_(None)).limit(MOST_UNLABELLED),
+            query.where(circles.c.label.is_not(None)).limit(MOST_LABELLED),
+        )
+        for row in connection.execute(part).mappings()
+    ]
+    said: dict[int, dict[str, float]] = {summary.pk: {} for summary in listed}
+    columns = evaluations.c.circle_pk, evaluations.c.voice, evaluations.c.falsehood
+    first = sa.select(*columns).where(evaluations.c.circle_pk.in_(said), evaluations.c.round_number == 1)
+    for pk, voice, falsehood in connection.execute(first):
+        said[pk][voice] = falsehood
+    return listed, said
 
 
 def matching(

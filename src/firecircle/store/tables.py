@@ -49,7 +49,8 @@ circles = Table(
     Column("cancel_asked", Boolean, nullable=False, default=False),
     Column("duration_seconds", Double),
     Column("label", Text),
-    Column("note", Text),  # of the person who reviewed it, may be empty; NULL: not reviewed
+    Column("note", Text),  # of those who reviewed it, may be empty; NULL: not reviewed
+    Column("ratings", Text),  # JSON: each reviewer's label and note
     Column("run_id", Text),
     Column("arm", Text),  # of the run
     Column("record_id", Text),  # in the run's dataset or the batch

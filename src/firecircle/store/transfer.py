@@ -40,7 +40,7 @@ Judged = TypeVar("Judged", FireCircleResult, Panel)
 AT_ONCE = 50
 """Circles added in one transaction, so that others can write in between."""
 
-_GIVEN = ("label", "run_id", "arm", "record_id", "note")
+_GIVEN = ("label", "run_id", "arm", "record_id", "note", "ratings")
 """Facts about a circle that do not come from its voices."""
 _LARGEST_NUMBER = 1e15
 """Times, sums and counts are all below it. A seed may be any number."""
@@ -60,6 +60,7 @@ class ImportedCircle:
     arm: str | None = None
     record_id: str | None = None
     note: str | None = None
+    ratings: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,8 @@ def dataset_lines(
         prompt = json.loads(text)["prompt"]
         line = {name: prompt.get(name) for name in ("system", "application", "user", "turns")}
         said = {"label": summary.label, "note": summary.note or "", "verdict": summary.verdict}
+        if len(summary.said_by) > 1:
+            line["labels"] = {rater: label for rater, (label, _) in summary.said_by.items()}
         yield json.dumps({"id": summary.id, **line, **said, "falsehood": summary.falsehood})
 
 

@@ -27,9 +27,11 @@ def add_finished(
     arm: str | None = None,
     record_id: str | None = None,
     note: str | None = None,
+    ratings: str | None = None,
 ) -> str:
     """Write a finished circle or panel inside a transaction; an existing id gets a number."""
-    row = {**_row_of(judged, label), "run_id": run_id, "arm": arm, "record_id": record_id, "note": note}
+    place: Row = {"run_id": run_id, "arm": arm, "record_id": record_id, "note": note, "ratings": ratings}
+    row = {**_row_of(judged, label), **place}
     pk, name = _insert(connection, own_id(judged), row)
     _add_details(connection, pk, judged)
     return name

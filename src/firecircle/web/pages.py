@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from datetime import datetime, timedelta
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,7 @@ from firecircle.web.api.shapes import (
 from firecircle.web.middleware import LOGIN, caller_of, refused_guess, right_of_guess, with_cookie
 from firecircle.web.problems import RequestError, plain_detail, refusal_of, title_of
 from firecircle.web.rendering import turns_json
+from firecircle.web.reviewing import reviews
 from firecircle.web.shown.page import CirclePage, caption_of, page_of
 from firecircle.web.shown.passages import changes, shown_layers
 from firecircle.web.shown.prompt_table import Listing, TableQuery, TableView, csv_of, row_of, table_view
@@ -116,6 +118,7 @@ def circles_page(request: Request) -> Response:
         hits=circles.hits(page.circles, query.text) if query.text else {},
         found=Counter(kind for one in page.circles for kind in one.pattern_types).most_common(MOST_FOUND),
         sitting=sitting[:SITTING],
+        reviews=reviews(circles) if query.reviewed else None,
         more_sitting=len(sitting) > SITTING,
         older=older,
         is_later=query.before is not None or query.start > 0,
@@ -134,16 +137,19 @@ def circle_page(request: Request) -> Response:
     circles, summary = viewer_of(request).store.circles, circle_asked_for(request)
     query = query_as(ReviewQuery, request)
     judged = circles.load(summary)
-    queue = {one.id: reason for one, reason in circles.to_review()} if query.review else {}
-    is_blind = query.blind and summary.label is None and summary.note is None
+    is_blind = query.blind and query.rater not in summary.said_by and (query.rater or summary.label is None)
+    caption = caption_of(summary)
+    if query.rater:  # what others said is shown apart, and not before this person has said it
+        label, note = summary.said_by.get(query.rater, (None, None))
+        caption = replace(caption, label=label, note=note)
     return page_response(
         request,
         "circle.html",
-        page=page_of(caption_of(summary), judged),
+        page=page_of(caption, judged),
         blind=shown_layers(judged.prompt, ()) if is_blind else None,
         query=query,
-        queue=len(queue),
-        reason=queue.get(summary.id),
+        reviews=reviews(circles, query.rater) if query.review else None,
+        said_by=() if is_blind else summary.said_by,
         people=viewer_of(request).convener.seats(summary.id),
         standalone=False,
         **_neighbours(circles, summary),
@@ -157,11 +163,17 @@ def _neighbours(circles: CircleStore, summary: CircleSummary) -> dict[str, Any]:
 def review(request: Request) -> Response:
     """Lead to the circle whose label would teach most, or to the one that comes after another."""
     query = query_as(ReviewQuery, request)
-    waiting = [one.id for one, _ in viewer_of(request).store.circles.to_review()]
+    waiting = [one.id for one, _ in reviews(viewer_of(request).store.circles, query.rater).waiting]
     place = waiting.index(query.after) + 1 if query.after in waiting else 0
     if place == len(waiting):
         return RedirectResponse("/circles?reviewed=true", status_code=303)
-    asked = urlencode({"review": "true", **({"blind": "true"} if query.blind else {})})
+    asked = urlencode(
+        {
+            "review": "true",
+            **({"blind": "true"} if query.blind else {}),
+            **({"rater": query.rater} if query.rater else {}),
+        }
+    )
     return RedirectResponse(f"/circles/{quote(waiting[place], safe='')}?{asked}", status_code=303)
 
 
@@ -172,7 +184,9 @@ def dialogue_page(request: Request) -> Response:
     if not isinstance(page, CirclePage):
         raise RequestError(404, f"{summary.id}: its voices did not talk with each other")
     near = _neighbours(viewer.store.circles, summary)
-    return page_response(request, "dialogue.html", page=page, blind=None, query=ReviewQuery(), **near)
+    return page_response(
+        request, "dialogue.html", page=page, blind=None, query=ReviewQuery(), said_by=(), **near
+    )
 
 
 def circles_beside_page(request: Request) -> Response:

@@ -199,7 +199,7 @@ async def label_circle(request: Request) -> Response:
         labelled = await run_in_threadpool(circles.set_label, summary.id, form.label)
     else:
         note = form.note if form.label or form.note.strip() else None
-        labelled = await run_in_threadpool(circles.review, summary.id, form.label, note)
+        labelled = await run_in_threadpool(circles.review, summary.id, form.label, note, form.rater)
     return JSONResponse(labelled.model_dump())
 
 

@@ -222,6 +222,8 @@ class LabelIn(Shape):
     label: Name | None
     note: Annotated[str, StringConstraints(max_length=2000)] | None = None
     """The circle is reviewed, and this is what the reader remarks, perhaps nothing. Null: the note stays."""
+    rater: Annotated[str, StringConstraints(max_length=60)] = ""
+    """Who says it. The label of several people is the one that most of them gave."""
 
 
 class ReviewQuery(Shape):
@@ -230,7 +232,8 @@ class ReviewQuery(Shape):
     review: bool = False
     """It comes from the queue of those whose label would teach most."""
     blind: bool = False
-    """Its verdict is hidden until it has a label."""
+    """Its verdict, and what others said, are hidden until this person has labelled it."""
+    rater: Annotated[str, StringConstraints(max_length=60, strip_whitespace=True)] = ""
     after: Name | None = None
 
 

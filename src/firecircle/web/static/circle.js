@@ -134,7 +134,7 @@ document.addEventListener("click", async (event) => {
 // -- what a person says of the prompt -------------------------------------------------------------------
 async function review(label) {
   const form = document.getElementById("label-form");
-  const saved = await ask("PUT", `${address}/label`, { label: label || null, note: form.note.value });
+  const saved = await ask("PUT", `${address}/label`, { label: label || null, note: form.note.value, rater: form.dataset.rater });
   if (!saved) return;
   form.label.value = saved.label ?? "";
   for (const one of form.querySelectorAll("[data-label]")) one.setAttribute("aria-pressed", String(one.dataset.label === saved.label));
