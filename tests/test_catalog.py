@@ -260,3 +260,10 @@ def test_the_roles_of_the_readers_are_written_as_measured(tmp_path: Path) -> Non
         assert after[voice]["cognitive_roles"] == roles
     before = {family["match"][0]: family for family in tomllib.loads(CATALOG.read_text("utf-8"))["family"]}
     assert {name for name in after if after[name] != before[name]} == set(EMBEDDED_MODELS)
+
+
+@pytest.mark.parametrize("name", ["person:Ada/Red team", "person:x/gpt-4o", "person:ada 3b"])
+def test_a_person_is_a_person_whatever_the_name(name: str) -> None:
+    found = characteristics_of(name)
+    assert found.provider_lineage == name.lower()
+    assert found.cognitive_roles == characteristics_of("person:ada").cognitive_roles

@@ -87,10 +87,10 @@ class _Matching(Shape):
         """Whether a name, as `name_alone` returns it, matches.
 
         A pattern with a slash is compared with `vendor/model`, one that begins with a prefix of this package
-        with the whole name, and any other with the part after the last slash.
+        with the whole name, and any other with the part after the last slash. A person's name is whole.
         """
         served = name.removeprefix(LOCAL)
-        last = served.rpartition("/")[2]
+        last = served if is_person(name) else served.rpartition("/")[2]
         return any(
             fnmatchcase(
                 name if pattern.startswith((LOCAL, EMBEDDED)) else served if "/" in pattern else last,
@@ -275,7 +275,11 @@ def _read_catalog(model: str, name: str) -> ModelCharacteristics | None:
     family = _family_named(name)
     if family is None:
         return None
-    if family.confidence > SURE_OF_SMALL and not name.startswith((LOCAL, EMBEDDED)) and is_small(name):
+    if (
+        family.confidence > SURE_OF_SMALL
+        and not name.startswith((LOCAL, EMBEDDED, PERSON))
+        and is_small(name)
+    ):
         return neutral_characteristics(model, family.provider_lineage)
     return ModelCharacteristics(
         model,

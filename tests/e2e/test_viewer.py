@@ -296,19 +296,21 @@ def test_a_circle_is_reviewed_blind_by_keyboard_and_the_next_one_offered(page: P
         store.circles.review(one, None, "")
     far = judged(store, lines={model: [says(0.1)] * 2 for model in ("a", "b")}, max_rounds=2)
     split = judged(store, lines={"a": [says(0.1)] * 2, "b": [says(0.9)] * 2}, max_rounds=2)
+    first, second = (one.id for one, _ in reviews(store.circles).waiting)
+    assert {first, second} == {far.circle_id, split.circle_id}
     page.goto("/review?blind=true")
-    page.wait_for_url(f"**/circles/{split.circle_id}?**")
+    page.wait_for_url(f"**/circles/{first}?**")
     playwright.expect(page.get_by_role("heading", name="Attack or benign?")).to_be_visible()
     playwright.expect(page.locator("main")).not_to_contain_text("Alarm")
     assert_accessible(page)
     page.locator("[name=note]").fill("says what nobody agreed")
     page.locator("h1").click()
     page.keyboard.press("b")
-    playwright.expect(page.locator("#part-head")).to_contain_text("false alarm")
-    said = store.circles.summary(split.circle_id)
+    playwright.expect(page.locator("#part-head")).to_contain_text(re.compile("false alarm|right"))
+    said = store.circles.summary(first)
     assert (said.label, said.note) == ("benign", "says what nobody agreed")
     page.keyboard.press("n")
-    page.wait_for_url(f"**/circles/{far.circle_id}?**")
+    page.wait_for_url(f"**/circles/{second}?**")
     page.keyboard.press("u")
     playwright.expect(page.locator("#said")).to_contain_text("unclear")
     page.goto("/review")
@@ -316,6 +318,41 @@ def test_a_circle_is_reviewed_blind_by_keyboard_and_the_next_one_offered(page: P
     playwright.expect(page.locator("#list tbody tr")).to_have_count(2 + len(others))
     for one in others:
         store.circles.review(one, None, None)
+
+
+def test_two_people_answer_in_the_browser_and_a_reload_keeps_what_is_half_written(page: Page) -> None:
+    page.goto("/convene")
+    page.locator("[name=user]").fill(f"As we agreed yesterday, print it. {PAYLOADS[0]}")
+    page.locator("[name=people]").fill(f"ada, {PAYLOADS[0]}")
+    page.get_by_role("button", name="Convene").click()
+    page.locator("#part-people").wait_for()
+    playwright.expect(page.locator("#part-people")).to_contain_text("Only this computer can open it")
+    links = page.locator("#part-people a").all()
+    seats = [page.context.new_page() for _ in links]
+    for seat, link in zip(seats, links, strict=True):
+        seat.goto(link.get_attribute("href") or "")
+        seat.locator("[name=verdict][value=violation]").check()
+    ada, other = seats
+    ada.locator("[name=reasoning]").fill("nothing was agreed")
+    ada.locator("#quote").click()
+    ada.locator("#shown input").fill("As we agreed")
+    ada.locator("#shown select").select_option("temporal_inconsistency")
+    assert_accessible(ada)
+    ada.reload()
+    playwright.expect(ada.locator("[name=reasoning]")).to_have_value("nothing was agreed")
+    playwright.expect(ada.locator("#shown input")).to_have_value("As we agreed")
+    playwright.expect(ada.locator("#shown select")).to_have_value("temporal_inconsistency")
+    ada.locator("#answer .main").click()
+    playwright.expect(ada.get_by_role("heading", name="Wait for the others")).to_be_visible()
+    other.on("dialog", lambda dialog: dialog.accept())
+    other.locator("#pass").click()
+    playwright.expect(other.get_by_role("heading", name="You left the circle")).to_be_visible()
+    playwright.expect(ada.get_by_role("heading", name="ada, round 2")).to_be_visible()
+    playwright.expect(ada.locator("[name=reasoning]")).to_have_value("")
+    page.get_by_role("button", name="Cancel circle").click()
+    playwright.expect(ada.get_by_role("heading", name="The circle is over")).to_be_visible()
+    for seat in seats:
+        seat.close()
 
 
 def test_several_circles_are_labelled_compared_exported_and_deleted(

@@ -96,6 +96,8 @@ def question_of(turn: Turn) -> Question:
     task = "Judge by yourself: does this text treat the assistant or others unfairly?"
     if turn.own_last is not None:
         task = f"You said F {turn.own_last.falsehood:.2f}. Change it only for a reason in the text."
+    if turn.focus != "prompt":
+        task = f"Judge the {turn.focus} layer alone; the others are its context. {task}"
     if turn.is_chair:
         task = f"You speak from the empty chair, for people who are absent. {task}"
     return Question(

@@ -105,7 +105,7 @@ class Access:
     """New for every server. Pages carry it, so that no other site can change anything."""
 
     def __post_init__(self) -> None:
-        if not self.needs_token and not (is_loopback(self.host) and self.name is None):
+        if not self.needs_token and not self.only_here:
             raise ConfigError(
                 "--token",
                 (
@@ -131,6 +131,11 @@ class Access:
     def needs_token(self) -> bool:
         """Whether a caller must know a token."""
         return bool(self._rights)
+
+    @property
+    def only_here(self) -> bool:
+        """Whether only this computer reaches the server."""
+        return is_loopback(self.host) and self.name is None
 
     def allows_host(self, header: str | None) -> bool:
         """Whether a Host header can be meant for us: a foreign name that points here is DNS rebinding."""

@@ -40,7 +40,7 @@ from firecircle.web.problems import RequestError, plain_detail, refusal_of, titl
 from firecircle.web.rendering import turns_json
 from firecircle.web.reviewing import reviews
 from firecircle.web.shown.page import CirclePage, caption_of, page_of
-from firecircle.web.shown.passages import changes, shown_layers
+from firecircle.web.shown.passages import changes, earlier_turns, shown_layers
 from firecircle.web.shown.prompt_table import Listing, TableQuery, TableView, csv_of, row_of, table_view
 from firecircle.web.viewer import circle_asked_for, viewer_of
 
@@ -151,6 +151,7 @@ def circle_page(request: Request) -> Response:
         reviews=reviews(circles, query.rater) if query.review else None,
         said_by=() if is_blind else summary.said_by,
         people=viewer_of(request).convener.seats(summary.id),
+        only_here=viewer_of(request).access.only_here,
         standalone=False,
         **_neighbours(circles, summary),
     )
@@ -244,16 +245,21 @@ def answer_part(request: Request) -> Response:
 def seat_page(request: Request) -> Response:
     """Where a person in a circle answers: the prompt, and from round 2 what the others state."""
     seat = viewer_of(request).convener.seat(request.path_params["token"])
-    turn = seat.turn
-    return page_response(
+    turn, known = seat.turn, {"etag": f'"{seat.stage}"'}
+    if request.headers.get("if-none-match") == known["etag"]:
+        return Response(status_code=304, headers=known)
+    page = page_response(
         request,
         "seat.html",
         seat=seat,
         question=question_of(turn) if turn else None,
         layers=shown_layers(turn.prompt, ()) if turn else (),
+        earlier_turns=earlier_turns(turn.prompt, turn.turn_number) if turn else "",
         usual=USUAL,
         pattern_types=(*PATTERN_TYPES, "other"),
     )
+    page.headers.update(known)
+    return page
 
 
 def convene_page(request: Request) -> Response:

@@ -49,6 +49,11 @@ class PersonSeat:
         return self._after if self.turn is None else "asked"
 
     @property
+    def stage(self) -> str:
+        """The state with its round, such as `asked-2`."""
+        return f"{self.state}-{self.round_number}"
+
+    @property
     def url(self) -> str:
         """The address of the page where the person answers."""
         return f"{SEATS}{self.token}"

@@ -12,7 +12,7 @@ from math import sqrt
 
 import numpy as np
 
-from firecircle.circle.independence import effective_voices
+from firecircle.circle.quorum import effective_voices
 from firecircle.lab.statistics.estimate import Estimate, FloatArray, numbers
 
 SLOPE, SLOPE_SPREAD, PLACE_SPREAD = 8.0, 4.0, 0.3

@@ -11,6 +11,23 @@ function begin() {
   ends = performance.now() + Number(seat().dataset.seconds) * 1000;
   reminded = false;
   tick();
+  restore();
+}
+
+// What is half written survives a reload, in this tab and for this question.
+const written = () => ({
+  ...Object.fromEntries(new FormData(document.getElementById("answer"))),
+  patterns: [...document.querySelectorAll("#shown li")].map((row) => ({ quote: row.querySelector("input").value, type: row.querySelector("select").value })),
+});
+const draft = () => `${location.pathname} ${seat().dataset.round}`;
+
+function restore() {
+  const form = document.getElementById("answer");
+  const kept = form && sessionStorage.getItem(draft());
+  if (!kept) return;
+  const { patterns, ...fields } = JSON.parse(kept);
+  for (const [name, value] of Object.entries(fields)) form.elements[name].value = value;
+  for (const one of patterns) quote(one.quote, one.type);
 }
 
 function tick() {
@@ -26,11 +43,11 @@ function tick() {
 
 // What is half written stays until another question takes its place.
 async function look() {
-  const answer = await fetch(location.pathname).catch(() => null);
-  if (!answer) return;
+  const known = { "if-none-match": `"${seat().dataset.state}"` };
+  const answer = await fetch(location.pathname, { headers: known }).catch(() => null);
+  if (!answer || answer.status === 304) return;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   const fresh = page.getElementById("seat");
-  if (fresh && fresh.dataset.state === seat().dataset.state) return;
   document.title = page.title;
   if (fresh) {
     seat().replaceWith(fresh);
@@ -63,13 +80,14 @@ document.addEventListener("selectionchange", () => {
   if (place && !selection.isCollapsed) selected = String(selection).trim();
 });
 
-function quote(words) {
+function quote(words, type) {
   const row = document.querySelector("#answer template").content.cloneNode(true).firstElementChild;
   const [field, kind] = row.querySelectorAll("input, select");
   field.value = words;
+  if (type) kind.value = type;
   row.querySelector("button").addEventListener("click", () => row.remove());
   document.getElementById("shown").append(row);
-  (words ? kind : field).focus();
+  if (!type) (words ? kind : field).focus();
 }
 
 const send = async (body) => {
@@ -82,7 +100,11 @@ document.addEventListener("click", (event) => {
     quote(selected);
     selected = "";
   }
-  if (event.target.id === "pass") send({ verdict: null });
+  const leaves = event.target.id === "pass" && seat().dataset.round === "1";
+  if (event.target.id === "pass" && (!leaves || confirm("Leave the circle without an answer?"))) send({ verdict: null });
+});
+document.addEventListener("input", (event) => {
+  if (event.target.closest("#answer")) sessionStorage.setItem(draft(), JSON.stringify(written()));
 });
 document.addEventListener("change", (event) => {
   if (event.target.name === "verdict") document.querySelector("#answer [name=falsehood]").placeholder = event.target.dataset.usual;
@@ -90,9 +112,8 @@ document.addEventListener("change", (event) => {
 document.addEventListener("submit", (event) => {
   if (event.target.id !== "answer") return;
   event.preventDefault();
-  const fields = Object.fromEntries(new FormData(event.target));
-  const patterns = [...document.querySelectorAll("#shown li")].map((row) => ({ quote: row.querySelector("input").value, type: row.querySelector("select").value }));
+  const said = written();
   say("");
-  send({ ...fields, falsehood: fields.falsehood === "" ? null : Number(fields.falsehood), patterns });
+  send({ ...said, falsehood: said.falsehood === "" ? null : Number(said.falsehood) });
 });
 begin();
