@@ -1,9 +1,8 @@
 """How often `embedded:skill` finds an order that was inserted into a skill document, and the right line.
 
 `python -m bench.skills [MORE_CLEAN_FOLDER…]` inserts each order of `../shared/data/skill_injections.jsonl`,
-and each fresh order and harmless line of `bench/data/skills.toml`, into five of the documents there.
-The reader was made on the first ones. The fresh ones were written after the rules, and known when the lines
-were written that it learned from; the second ones were written before these.
+which the reader was made on, and each fresh order and harmless line of `bench/data/skills.toml`, written after
+it was finished, into five of the documents there. It also reads whole skills, hostile and honest ones.
 Score of a document: the highest strength of a line.
 """
 
@@ -60,13 +59,10 @@ def main() -> None:
     harmless = {
         "clean": clean | {str(path): path.read_text("utf-8") for path in more_documents()},
         "twin": {skill["name"]: inserted(clean[skill["name"]], skill["twin"], 1)[0] for skill in skills},
-        **{
-            f"harmless ({part})": {
-                f"{line} ({name})": inserted(clean[name], line, number)[0]
-                for number, line in enumerate(written[part]["harmless"])
-                for name in hosts(names, number)
-            }
-            for part in ("fresh", "second")
+        "harmless": {
+            f"{line} ({name})": inserted(clean[name], line, number)[0]
+            for number, line in enumerate(written["fresh"]["harmless"])
+            for name in hosts(names, number)
         },
     }
     base: list[float] = []
@@ -76,8 +72,7 @@ def main() -> None:
         alarmed = [name for name, value in scores.items() if value >= THRESHOLD]
         print(f"{what:10} alarms {shown(wilson(len(alarmed), len(scores)))} of {len(scores)}")
         print(*(f"  {name}\n" for name in alarmed), sep="", end="")
-    orders: dict[str, list[str]] = {"obvious": [], "contextual": []}
-    orders |= {part: written[part]["orders"] for part in ("fresh", "second")}
+    orders: dict[str, list[str]] = {"obvious": [], "contextual": [], "fresh": written["fresh"]["orders"]}
     for row in INJECTIONS.read_text("utf-8").splitlines():
         order = json.loads(row)
         orders[order["kind"]].append(order["injection"])
@@ -101,6 +96,13 @@ def main() -> None:
             f"{kind:10} found {shown(wilson(hits, len(values)))} of {len(values)}, AUC {wins:.3f}", end=", "
         )
         print(f"right line {right} of {hits}")
+    hostile, honest = ([score(each["text"].lstrip("\n")) for each in written[k]] for k in ("hostile", "honest"))
+    for what, values in (("hostile", hostile), ("honest", honest)):
+        hits = sum(value >= THRESHOLD for value in values)
+        print(f"whole skills, {what}: alarms {shown(wilson(hits, len(values)))} of {len(values)}", end=" ")
+        print(*(f"{value:.2f}" for value in values))
+    wins = sum((v > b) + 0.5 * (v == b) for v in hostile for b in honest) / (len(hostile) * len(honest))
+    print(f"whole skills: AUC {wins:.3f}")
 
 
 def more_documents() -> list[Path]:

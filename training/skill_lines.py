@@ -1,7 +1,7 @@
 """Train what `embedded:skill` has learned: how much a line reads like an order hidden in a skill.
 
 `python -m training.skill_lines` reads `training/data/skill_lines.toml` and, from `../shared/data`, the orders
-of SKILL-INJECT and lines of real skills, rule files and manuals. A logistic regression over both sentence
+of SKILL-INJECT and lines of real skills, rule files and manuals. A logistic regression over three sentence
 encoders is written to `voices/embedded/lenses/skill.npz` with the score from which on a line alarms. What it
 finds of documents and orders left out of training is printed.
 """
@@ -18,34 +18,35 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from firecircle.voices.embedded.lenses.markdown import Line, lines_of
-from firecircle.voices.embedded.lenses.skill import LEARNED, line_vectors, margins_of, nearest_likeness
+from firecircle.voices.embedded.lenses.skill import LEARNED, SHORTEST, line_vectors, margins_of, oddness
 
 Array = NDArray[np.float64]
 ROOT = Path(__file__).resolve().parents[1]
 WRITTEN = ROOT / "training" / "data" / "skill_lines.toml"
 SHARED = ROOT.parent / "shared" / "data"
-SOURCES = ("agent_skills", "cursorrules", "mcp_servers_docs", "eng_practices", "handbook_18f", "owasp_sheets")
-WEIGHT_OF_REAL = 200.0
+FOR_AGENTS = ("agent_skills", "cursorrules", "mcp_servers_docs")
+FOR_PEOPLE = ("eng_practices", "handbook_18f", "owasp_sheets")
+WEIGHT_OF_REAL = 300.0
 """All real lines together count as so many written ones."""
-DECAY, ODDNESS = 1.0, 1.0
+DECAY = 1.0
 FOLDS = 5
-SHARE, SAFETY = 0.97, 1.0
-"""The threshold: above the highest line of so many documents left out, and a unit more, since short skills of
-ours score higher than these."""
-SHORTEST, FEWEST_LINES = 20, 8
+SHARE = 0.985
+"""The threshold: above the highest line of so many documents for agents that were left out."""
+FEWEST_LINES = 8
 
 
-def real_documents() -> list[list[Line]]:
-    """The lines of each real document."""
-    documents: dict[str, list[Line]] = defaultdict(list)
+def real_documents() -> list[tuple[str, list[Line]]]:
+    """The source and the lines of each real document."""
+    documents = []
     for name in ("dev", "dev2", "dev3"):
         for row in (SHARED / f"{name}.jsonl").read_text("utf-8").splitlines():
             record = json.loads(row)
-            if record["source"] in SOURCES and record["label"] == "benign":
+            if record["source"] in (*FOR_AGENTS, *FOR_PEOPLE) and record["label"] == "benign":
                 text = record["application"] or record["user"] or record["system"]
-                document = f"{record['source']}/{record['id'].split(':')[1].split('-')[0]}"
-                documents[document] += [line for line in lines_of(text) if len(line.text) > SHORTEST]
-    return [documents[name] for name in sorted(documents)]
+                lines = [line for line in lines_of(text) if len(line.text) > SHORTEST]
+                if len(lines) >= FEWEST_LINES:
+                    documents.append((record["source"], lines))
+    return documents
 
 
 def fitted(orders: Array, harmless: Array, real: Array) -> Array:
@@ -64,12 +65,6 @@ def fitted(orders: Array, harmless: Array, real: Array) -> Array:
     return found
 
 
-def scored(weights: Array, vectors: Array, likeness: Array) -> Array:
-    """How much each line reads like a hidden order, the more the less its document is like it."""
-    scores: Array = vectors @ weights[:-1] + weights[-1] - ODDNESS * likeness
-    return scores
-
-
 def main() -> None:
     """Cross-validate, then train on everything and write the file."""
     written = tomllib.loads(WRITTEN.read_text("utf-8"))
@@ -77,40 +72,44 @@ def main() -> None:
         json.loads(row) for row in (SHARED / "skill_injections.jsonl").read_text("utf-8").splitlines()
     ]
     lines = [[line for line in lines_of(row["injection"]) if len(line.text) > SHORTEST] for row in injections]
-    injected = [line_vectors([line.text for line in each]) for each in lines]
-    injected_margins = [margins_of(each) for each in lines]
-    orders, harmless = line_vectors(written["orders"]), line_vectors(written["harmless"])
-    real = [each for each in real_documents() if each]
-    documents = [line_vectors([line.text for line in each]) for each in real]
-    margins = [margins_of(each) for each in real]
-    own = [nearest_likeness(document, document, itself=True) for document in documents]
-    highest: list[float] = []
-    hits: dict[str, list[tuple[float, float, int]]] = defaultdict(list)
+    injected = [line_vectors(tuple(line.text for line in each)) for each in lines]
+    orders, harmless = (line_vectors(tuple(written[name])) for name in ("orders", "harmless"))
+    real = real_documents()
+    documents = [line_vectors(tuple(line.text for line in each)) for _, each in real]
+    # All documents of a source are left out together where it has one author.
+    folds = [FOR_PEOPLE.index(s) if s in FOR_PEOPLE else n % FOLDS for n, (s, _) in enumerate(real)]
+    highest: dict[int, float] = {}
+    hits: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for fold in range(FOLDS):
         kept = [vectors for number, vectors in enumerate(injected) if number % FOLDS != fold]
-        others = [document for number, document in enumerate(documents) if number % FOLDS != fold]
+        others = [document for at, document in zip(folds, documents, strict=True) if at != fold]
         weights = fitted(np.vstack([orders, *kept]), harmless, np.vstack(others))
-        left_out = [n for n in range(len(documents)) if n % FOLDS == fold]
-        base = {n: float((scored(weights, documents[n], own[n]) - margins[n]).max()) for n in left_out}
-        highest += base.values()
+
+        def best(vectors: Array, document: Array, of: list[Line], weights: Array = weights) -> float:
+            scores = vectors @ weights[:-1] + weights[-1] + oddness(vectors, document) - margins_of(of)
+            return float(scores.max())
+
+        left_out = [n for n, at in enumerate(folds) if at == fold]
+        highest |= {n: best(documents[n], documents[n], real[n][1]) for n in left_out}
+        hosts = [n for n in left_out if real[n][0] in FOR_AGENTS][:8]
         for number in range(fold, len(injected), FOLDS):
-            for host in [n for n in left_out if len(documents[n]) >= FEWEST_LINES][:5]:
-                likeness = nearest_likeness(injected[number], documents[host])
-                scores = scored(weights, injected[number], likeness) - injected_margins[number]
-                own_score = float(scores.max())
-                hits[injections[number]["kind"]].append((own_score, base[host], host))
-    threshold = float(np.quantile(highest, SHARE)) + SAFETY
-    print(f"documents left out: {np.mean(np.array(highest) >= threshold):.3f} of {len(highest)} alarm")
+            for host in hosts:
+                document = np.vstack([documents[host], injected[number]])
+                hits[injections[number]["kind"]].append(
+                    (best(injected[number], document, lines[number]), highest[host])
+                )
+    for_agents = np.array([score for n, score in highest.items() if real[n][0] in FOR_AGENTS])
+    threshold = float(np.quantile(for_agents, SHARE))
+    for name, chosen in (("agents", for_agents), ("all", np.array(list(highest.values())))):
+        print(f"documents left out, {name}: {np.mean(chosen > threshold):.3f} of {len(chosen)} alarm")
     for kind, found in hits.items():
-        rates = [(max(own_score, base) >= threshold, own_score > base) for own_score, base, _ in found]
-        better = [np.mean(max(own_score, base) > np.array(highest)) for own_score, base, _ in found]
-        alarms, right = np.mean(rates, axis=0)
-        print(
-            f"{kind}: found {alarms:.2f} of {len(found)}, right line {right:.2f}, AUC {np.mean(better):.2f}"
-        )
+        caught = np.mean([score > threshold for score, _ in found])
+        right = np.mean([score > base for score, base in found])
+        better = np.mean([np.mean(max(pair) > for_agents) for pair in found])
+        print(f"{kind}: found {caught:.2f} of {len(found)}, right line {right:.2f}, AUC {better:.2f}")
     weights = fitted(np.vstack([orders, *injected]), harmless, np.vstack(documents))
     np.savez(LEARNED, weights=weights.astype(np.float32), threshold=np.float32(threshold))
-    print(f"alarm from {threshold:.2f}; {len(highest)} real documents; wrote {LEARNED}")
+    print(f"alarm from {threshold:.2f}; wrote {LEARNED}")
 
 
 if __name__ == "__main__":

@@ -125,7 +125,7 @@ class Encoder:
 
     def skim(self, texts: Sequence[str]) -> Array:
         """The unit mean of each text's words, without their context. Far cheaper than reading."""
-        return self.skim_pieces([self._pieces(text) for text in texts])
+        return self.skim_pieces([self.pieces(text) for text in texts])
 
     def skim_pieces(self, texts: Sequence[list[int]]) -> Array:
         """As `skim`, for texts that are cut already."""
@@ -152,14 +152,15 @@ class Encoder:
             new = [text for text in dict.fromkeys(texts) if text not in self._remembered]
             if new:
                 self._remembered.update(
-                    zip(new, self._read([self._pieces(text) for text in new]), strict=True)
+                    zip(new, self._read([self.pieces(text) for text in new]), strict=True)
                 )
             rows = [self._remembered[text] for text in texts]
             while len(self._remembered) > MOST_REMEMBERED:
                 self._remembered.popitem(last=False)
         return np.stack(rows) if rows else np.zeros((0, WIDTH * len(TAKEN)), np.float32)
 
-    def _pieces(self, text: str) -> list[int]:
+    def pieces(self, text: str) -> list[int]:
+        """The numbers of a text's pieces, cut to what is read, with the marks."""
         return [FIRST, *self.words.pieces(text)[: MOST_PIECES - 2], LAST]
 
     def _embedded(self, texts: Sequence[list[int]]) -> Array:

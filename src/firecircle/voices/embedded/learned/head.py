@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
@@ -21,7 +22,15 @@ from firecircle.languages import unread_letters
 from firecircle.names import PATTERN_TYPES
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.voices.embedded.learned.broad import BroadReader
-from firecircle.voices.embedded.learned.encoder import FIRST, LAST, Array, Encoder, weights_folder
+from firecircle.voices.embedded.learned.encoder import (
+    FIRST,
+    LAST,
+    TOGETHER,
+    WIDTH,
+    Array,
+    Encoder,
+    weights_folder,
+)
 from firecircle.voices.embedded.lenses.findings import probability, says_something
 
 WEIGHTS_FILE = "neural.npz"
@@ -259,10 +268,25 @@ class Judge:
         """Which of some texts looks most suspicious to skimming."""
         return int(self.skimmed([self.model.words.pieces(text) or [LAST] for text in texts]).argmax())
 
+    def means(self, texts: Sequence[str]) -> Array:
+        """The unit mean of each text after the last layer of the tuned model."""
+        rows = [np.zeros((0, WIDTH), np.float32)]
+        for start in range(0, len(texts), TOGETHER):
+            pieces = [self.model.pieces(text) for text in texts[start : start + TOGETHER]]
+            rows.append(self.model.means_and_firsts(pieces, [len(each) for each in pieces])[:, :WIDTH])
+        means: Array = np.concatenate(rows)
+        return means / np.maximum(np.linalg.norm(means, axis=1, keepdims=True), np.float32(1e-9))
+
     def skimmed(self, texts: Sequence[list[int]]) -> Array:
         """How suspicious each text looks to skimming; only the order counts."""
         suspicions: Array = self.model.skim_pieces(texts) @ self.head.skim[:-1]
         return suspicions
+
+
+@cache
+def shipped_judge() -> Judge:
+    """The one with the numbers that come with the package, loaded once."""
+    return Judge()
 
 
 class ReadPrompt:

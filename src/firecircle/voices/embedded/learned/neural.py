@@ -38,9 +38,9 @@ class NeuralReader:
                 "the weights of embedded:neural are missing",
                 "run `firecircle local fetch neural`, or leave embedded:neural out",
             )
-        from firecircle.voices.embedded.learned.head import Judge
+        from firecircle.voices.embedded.learned.head import Judge, shipped_judge
 
-        self._read = lru_cache(maxsize=8)(Judge(head).open)
+        self._read = lru_cache(maxsize=8)((Judge(head) if head else shipped_judge()).open)
 
     def find(self, reading: PromptReading) -> tuple[Finding, ...]:
         """The windows that sound most like manipulation, each shown by its worst sentence."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
@@ -31,25 +31,25 @@ class SkillStrengths(NamedTuple):
     trigger: float = 0.13  # tied to every task, or said to be beyond question
     step: float = 0.07  # tied to one kind of task, as many honest steps are
     undeclared: float = -0.06  # the file has no front matter: its purpose is only what it opens with
-    odd: float = 0.12  # nothing else in the file is like it
-    usual: float = -0.1  # the rest of the file is about the same
     expected: float = -0.24  # the declared purpose needs it
     repeated: float = -0.12  # the file does the same in several other places
     most: float = 0.9
     learned: float = 0.586  # where the learned score reaches its threshold; 0.7 once calibrated
     slope: float = 0.05  # for each unit of that score above or below
+    pull: float = 0.15  # the most that the learned score adds to an act, or takes from it
 
 
 STRENGTHS = SkillStrengths()
-ODD, USUAL = 0.42, 0.62
-"""Similarity to the three nearest lines of the file, below and above which a line is odd or usual."""
 NEAREST = 3
-MOST_LINES = 400
-"""Lines of a file whose neighbours are looked for; an encoder takes three milliseconds a line."""
+"""Lines of the file that a line is compared with: those most like it."""
+MOST_LINES = 1_000
+"""Lines of a file that are scored; an encoder takes three milliseconds a line."""
 OFTEN = 3
 LEARNED = Path(__file__).with_name("skill.npz")
 SHORTEST = 20
 """Characters of a line below which what was learned says nothing of it."""
+ODD, ODDER = 2.0, 3.0
+"""How much it counts that the file has few lines like this one, and fewer than it has of its other lines."""
 ODD_ORDER = "The line reads like an order hidden in a skill, and little else in the file is like it"
 
 _EVERY_TASK = re.compile(
@@ -77,8 +77,9 @@ _FIELD = re.compile(
 )
 _HEADING = re.compile(r"^#{1,2}[ \t]+(.+)$", re.MULTILINE)
 LONGEST_PURPOSE = 1_500
-_MULTILINGUAL = 512
-"""Numbers of the multilingual encoder in a line's vector."""
+_PLAIN = slice(512, 896)
+"""Where MiniLM's numbers are in a line's vector."""
+_ITSELF = 1 - 1e-6
 _MARGIN_UNTIED = 1.0
 """Added to the threshold for lines that are not tied to tasks: honest steps of short skills, such as `Cancel
 jobs that log nothing`, came close to it."""
@@ -154,20 +155,20 @@ class SkillLens:
         is_declared = _FRONT.match(text) is not None
         lines = list(lines_of(text))
         suspected = list(_suspected(lines, purpose))
-        learned = _learned(lines, purpose)
-        nearness = _nearness([line for line, _, _ in suspected], lines, purpose)
+        learned = _learned(lines)
         found = []
-        for (line, act, strength), near in zip(suspected, nearness, strict=True):
+        for line, act, strength in suspected:
+            above = learned.pop(line, 0.0) * STRENGTHS.slope
+            strength += max(-STRENGTHS.pull, min(above, STRENGTHS.pull))
             strength += 0.0 if is_declared else STRENGTHS.undeclared
-            if near is not None:
-                strength += STRENGTHS.odd if near < ODD else STRENGTHS.usual if near > USUAL else 0.0
-            strength = max(strength, learned.pop(line, 0.0))
             found.append(
                 Finding(act.kind, min(strength, STRENGTHS.most), "system", line.start, line.end, act.note)
             )
+        expected = [act for act in acts() if act.expected.search(purpose)]
         found += (
-            Finding("odd_order", min(strength, STRENGTHS.most), "system", line.start, line.end, ODD_ORDER)
-            for line, strength in learned.items()
+            Finding("odd_order", strength, "system", line.start, line.end, ODD_ORDER)
+            for line, strength in _odd_orders(learned)
+            if not any(act.words.search(line.text.casefold()) for act in expected)
         )
         return tuple(found)
 
@@ -203,57 +204,59 @@ def _trigger(line: Line) -> float:
     )
 
 
-def line_vectors(lines: Sequence[str]) -> NDArray[np.float64]:
-    """The lines as both encoders see them: the multilingual one, then MiniLM. Both halves have length one."""
-    from firecircle.voices.embedded.learned.encoder import encoder
+@lru_cache(maxsize=8)
+def line_vectors(lines: tuple[str, ...]) -> NDArray[np.float64]:
+    """The lines as three encoders see them: the multilingual one, MiniLM, and MiniLM tuned on manipulation.
+
+    Each part has length one.
+    """
+    from firecircle.voices.embedded.learned.encoder import WIDTH, encoder
+    from firecircle.voices.embedded.learned.head import shipped_judge
     from firecircle.voices.embedded.learned.unpacked import sentence_vectors
 
-    read = encoder().read(lines)
-    return np.hstack([sentence_vectors(lines), read[:, read.shape[1] // 2 :]]).astype(np.float64)
+    plain = encoder().read(lines)[:, -WIDTH:]
+    return np.hstack([sentence_vectors(lines), plain, shipped_judge().means(lines)]).astype(np.float64)
 
 
-def nearest_likeness(
-    lines: NDArray[np.float64], rest: NDArray[np.float64], *, itself: bool = False
-) -> NDArray[np.float64]:
-    """How similar each line is to the nearest ones of the rest, for MiniLM; `itself`: they are in it too."""
-    half = _MULTILINGUAL
-    alike = lines[:, half:] @ rest[:, half:].T
-    if itself:
-        np.fill_diagonal(alike, -1.0)
+def nearest_likeness(lines: NDArray[np.float64], rest: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How similar each line is to those of the rest that are nearest to it, for MiniLM, itself left out."""
+    alike = lines[:, _PLAIN] @ rest[:, _PLAIN].T
+    alike[alike > _ITSELF] = -1.0
     alike.sort(axis=1)
-    means: NDArray[np.float64] = alike[:, -NEAREST:].mean(axis=1)
+    nearest = alike[:, -NEAREST:]
+    means: NDArray[np.float64] = np.where(nearest > -1.0, nearest, 0.0).mean(axis=1)
     return means
 
 
-def _learned(lines: Sequence[Line], purpose: str) -> dict[Line, float]:
-    """The lines that the learned score points at, with their strength; none without the weights.
+def oddness(lines: NDArray[np.float64], document: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How little a document has that is like these lines, also compared with its own lines."""
+    likeness = nearest_likeness(lines, document)
+    usual: float = nearest_likeness(document, document).mean()
+    return ODDER * usual - (ODD + ODDER) * likeness
 
-    Of the lines below its threshold only the best counts, and for little: many would add up to an alarm.
-    """
-    expected = [act for act in acts() if act.expected.search(purpose)]
-    long = [
-        line
-        for line in lines
-        if len(line.text) > SHORTEST and not any(act.words.search(line.text.casefold()) for act in expected)
-    ][:MOST_LINES]
+
+def _learned(lines: Sequence[Line]) -> dict[Line, float]:
+    """How far above the alarm threshold each line of some length scores; none without the weights."""
+    long = [line for line in lines if len(line.text) > SHORTEST][:MOST_LINES]
     if not long:
         return {}
     try:
-        vectors = line_vectors([line.text for line in long])
+        vectors = line_vectors(tuple(line.text for line in long))
     except ModuleNotFoundError:
         return {}
     weights, threshold = _weights()
-    scores = vectors @ weights[:-1] + weights[-1] - nearest_likeness(vectors, vectors, itself=True)
-    above = scores - margins_of(long) - threshold
-    found = {
-        line: STRENGTHS.learned + STRENGTHS.slope * float(s)
-        for line, s in zip(long, above, strict=True)
-        if s >= 0
-    }
-    best = int(above.argmax())
-    if not found and above[best] > -_REACH:
-        found[long[best]] = _MOST_BELOW * (1 + float(above[best]) / _REACH)
-    return found
+    scores = vectors @ weights[:-1] + weights[-1] + oddness(vectors, vectors) - margins_of(long)
+    return dict(zip(long, (scores - threshold).tolist(), strict=True))
+
+
+def _odd_orders(learned: dict[Line, float]) -> Iterator[tuple[Line, float]]:
+    """The lines above the threshold; else the best of those below it, for little: many would add up."""
+    odd = [(line, above) for line, above in learned.items() if above >= 0]
+    for line, above in odd:
+        yield line, min(STRENGTHS.learned + STRENGTHS.slope * above, STRENGTHS.most)
+    if not odd and learned:
+        line = max(learned, key=learned.__getitem__)
+        yield line, max(0.0, _MOST_BELOW * (1 + learned[line] / _REACH))
 
 
 def margins_of(lines: Sequence[Line]) -> NDArray[np.float64]:
@@ -265,22 +268,3 @@ def margins_of(lines: Sequence[Line]) -> NDArray[np.float64]:
 def _weights() -> tuple[NDArray[np.float64], float]:
     with np.load(LEARNED) as file:
         return file["weights"].astype(np.float64), float(file["threshold"])
-
-
-def _nearness(suspected: Sequence[Line], lines: Sequence[Line], purpose: str) -> list[float] | list[None]:
-    """How similar each of these is to the lines of the file nearest to it; None without the weights."""
-    from firecircle.voices.embedded.learned.encoder import encoder
-
-    if not suspected:
-        return []
-    try:
-        read = encoder().read
-    except ModuleNotFoundError:
-        return [None] * len(suspected)
-    wanted = {line.start for line in suspected}
-    others = [line for line in lines if line.start not in wanted and len(line.text) > 15][:MOST_LINES]
-    rest = read([purpose, *(line.text for line in others)])
-    half = rest.shape[1] // 2  # the second half tells what a text says
-    alike = read([line.text for line in suspected])[:, half:] @ rest[:, half:].T
-    alike.sort(axis=1)
-    return [float(row[-NEAREST:].mean()) for row in alike]
