@@ -1,8 +1,8 @@
 """How often `embedded:skill` finds an order that was inserted into a skill document, and the right line.
 
 `python -m bench.skills [MORE_CLEAN_FOLDER…]` inserts each order of `../shared/data/skill_injections.jsonl`,
-which the reader was made on, and each fresh order and harmless line of `bench/data/skills.toml`, written after
-it was finished, into five of the documents there. It also reads whole skills, hostile and honest ones.
+which the reader was made on, and each fresh order and harmless line of `bench/data/skills.toml`, written
+after it was finished, into five of the documents there. It also reads whole skills, hostile and honest ones.
 Score of a document: the highest strength of a line.
 """
 
@@ -96,7 +96,9 @@ def main() -> None:
             f"{kind:10} found {shown(wilson(hits, len(values)))} of {len(values)}, AUC {wins:.3f}", end=", "
         )
         print(f"right line {right} of {hits}")
-    hostile, honest = ([score(each["text"].lstrip("\n")) for each in written[k]] for k in ("hostile", "honest"))
+    hostile, honest = (
+        [score(each["text"].lstrip("\n")) for each in written[k]] for k in ("hostile", "honest")
+    )
     for what, values in (("hostile", hostile), ("honest", honest)):
         hits = sum(value >= THRESHOLD for value in values)
         print(f"whole skills, {what}: alarms {shown(wilson(hits, len(values)))} of {len(values)}", end=" ")

@@ -68,7 +68,7 @@ def _reader(name: str) -> Reader | None:
     if name == "skill":
         from firecircle.voices.embedded.lenses.skill import SkillLens
 
-        return RuleReader(name, [SkillLens()])
+        return RuleReader(name, [SkillLens()], reserve=0.0)  # no other reader judges a line by the file
     lens = plugin_lens(name)
     return RuleReader(name, [lens]) if lens else None
 

@@ -23,10 +23,13 @@ BLIND, BLIND_WITHOUT_TURNS, BLIND_WITH_ONE_LAYER = 0.1, 0.2, 0.15
 class RuleReader:
     """Looks through lenses: all of the package's for `embedded:rules`, one for a plugin's."""
 
-    reserve, confirms_from, type_from = RESERVE, 0.4, 0.4
+    confirms_from, type_from = 0.4, 0.4
 
-    def __init__(self, name: str, lenses: Sequence[Lens], looks_at: str = "") -> None:
+    def __init__(
+        self, name: str, lenses: Sequence[Lens], looks_at: str = "", *, reserve: float = RESERVE
+    ) -> None:
         self.name = name
+        self.reserve = reserve
         self.lenses = tuple(lenses)
         self.looks_at = looks_at or "; ".join(lens.looks_at for lens in lenses)
 

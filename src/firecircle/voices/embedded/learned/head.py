@@ -274,8 +274,9 @@ class Judge:
         for start in range(0, len(texts), TOGETHER):
             pieces = [self.model.pieces(text) for text in texts[start : start + TOGETHER]]
             rows.append(self.model.means_and_firsts(pieces, [len(each) for each in pieces])[:, :WIDTH])
-        means: Array = np.concatenate(rows)
-        return means / np.maximum(np.linalg.norm(means, axis=1, keepdims=True), np.float32(1e-9))
+        means = np.concatenate(rows)
+        means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), np.float32(1e-9))
+        return means
 
     def skimmed(self, texts: Sequence[list[int]]) -> Array:
         """How suspicious each text looks to skimming; only the order counts."""
