@@ -27,6 +27,39 @@ OUR_OWN = """
     Conversation judge_conversation find_contradictions __version__
 """.split()
 
+PUBLIC_MODULES = {
+    *(
+        "firecircle",
+        "firecircle.plugins",
+        "firecircle.rotation",
+        "firecircle.telemetry",
+        "firecircle.testing",
+    ),
+    "firecircle.integrations.inspect_tasks",
+}
+"""As `docs/architecture.md` lists them. Every other module may move in any release."""
+IMPORT = re.compile(r"^(?:from|import) (firecircle[\w.]*)", re.MULTILINE)
+
+
+def test_pages_and_examples_import_public_modules_only() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.py")]
+    imported = {name for page in pages for name in IMPORT.findall(page.read_text("utf-8"))}
+    assert "firecircle.plugins" in imported
+    assert imported - PUBLIC_MODULES == set()
+
+
+def test_the_page_lists_the_public_modules() -> None:
+    page = (ROOT / "docs/architecture.md").read_text("utf-8")
+    listed = page.partition("Public modules are ")[2].partition(". ")[0]
+    assert {*re.findall(r"`([\w.]+)`", listed)} == PUBLIC_MODULES
+
+
+def test_the_files_that_the_page_names_exist() -> None:
+    page = (ROOT / "docs/architecture.md").read_text("utf-8")
+    named = [path for path in re.findall(r"`([\w/]+(?:\.\w+|/))`", page) if "/" in path]
+    assert len(named) > 20
+    assert [path for path in named if not (ROOT / "src/firecircle" / path).exists()] == []
+
 
 def test_the_public_names_are_these() -> None:
     assert firecircle.__all__ == sorted(FROM_THE_DOCUMENTS + OUR_OWN)

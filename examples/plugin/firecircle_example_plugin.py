@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from firecircle import ModelCharacteristics, Reply, Turn
-from firecircle.plugins import PluginDataset, PluginLens, PluginVoices
-from firecircle.voices.embedded.language.prompt_reading import PromptReading
-from firecircle.voices.embedded.lenses.findings import Finding
+from firecircle.plugins import Finding, PluginDataset, PluginLens, PluginVoices, PromptReading
 
 BANK_DETAILS = re.compile(
     r"\b(?:new|changed|updated)\s+(?:bank|account)\s+(?:details|number)\b", re.IGNORECASE

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -27,8 +28,17 @@ from firecircle.names import EMBEDDED
 if TYPE_CHECKING:
     from firecircle.catalog import ModelCharacteristics
     from firecircle.circle.voice import Voice
-    from firecircle.voices.embedded.lenses.findings import Lens
+    from firecircle.voices.embedded.language.prompt_reading import PromptReading
+    from firecircle.voices.embedded.lenses.findings import Finding, Lens
 
+__all__ = ["Finding", "Lens", "PluginDataset", "PluginLens", "PluginVoices", "PromptReading"]
+
+_FOR_LENSES = {
+    "Finding": "firecircle.voices.embedded.lenses.findings",
+    "Lens": "firecircle.voices.embedded.lenses.findings",
+    "PromptReading": "firecircle.voices.embedded.language.prompt_reading",
+}
+"""Names that the author of a lens needs, imported on first use."""
 VOICES, LENSES, DATASETS = "firecircle.voices", "firecircle.lenses", "firecircle.datasets"
 Brought = TypeVar("Brought")
 
@@ -59,6 +69,12 @@ class PluginDataset:
     """Whether a file is of this format, by its name and its first bytes."""
     rows: Callable[[Path], Iterable[Mapping[str, Any]]]
     """The rows of the file under the usual names: `user`, `system`, `application`, `turns`, `label`, `id`."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _FOR_LENSES:
+        return getattr(import_module(_FOR_LENSES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def plugin_characteristics(model: str) -> ModelCharacteristics | None:

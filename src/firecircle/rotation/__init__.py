@@ -6,16 +6,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from firecircle.rotation.drawing import verify_draw
     from firecircle.rotation.empty_chair import EmptyChairProtocol
     from firecircle.rotation.selector import WeightedVoiceSelector
-    from firecircle.rotation.tracker import VoiceHistoryTracker
+    from firecircle.rotation.tracker import MemoryHistory, ParticipationHistory, VoiceHistoryTracker
 
-__all__ = ["EmptyChairProtocol", "VoiceHistoryTracker", "WeightedVoiceSelector"]
+__all__ = [
+    "EmptyChairProtocol",
+    "MemoryHistory",
+    "ParticipationHistory",
+    "VoiceHistoryTracker",
+    "WeightedVoiceSelector",
+    "verify_draw",
+]
 
 _HOMES = {
     "EmptyChairProtocol": "empty_chair",
+    "MemoryHistory": "tracker",
+    "ParticipationHistory": "tracker",
     "VoiceHistoryTracker": "tracker",
     "WeightedVoiceSelector": "selector",
+    "verify_draw": "drawing",
 }
 
 
