@@ -94,7 +94,7 @@ async def test_a_wrong_argument_is_never_dropped_and_told_in_a_line(
     """A client that guesses a name learns the right ones, and never judges less than it sent."""
     from mcp import Client
 
-    from firecircle.cli.mcp.server import build_server
+    from firecircle.cli.mcp_server import build_server
     from firecircle.store.opening import Store
 
     async with Client(build_server(Store(str(tmp_path / "store.sqlite")), save=False)) as client:

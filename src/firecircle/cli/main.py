@@ -94,7 +94,7 @@ COMMANDS: Mapping[str, Entry] = {
     "doctor": Entry("doctor", "Ask each voice about an attack and a harmless text."),
     "examples": Entry("examples", "List the bundled examples."),
     "calibrate": Entry("calibrate", "Propose roles, confidence and thresholds from labels."),
-    "mcp": Entry("mcp.command", "Serve the circle as tools of an MCP client."),
+    "mcp": Entry("mcp", "Serve the circle as tools of an MCP client."),
     "trust": Entry("trust", "Trust the firecircle.toml of a folder."),
     "bank": Entry(
         "bank",

@@ -19,7 +19,6 @@ from firecircle.lab.calibrated import logistic
 from firecircle.lab.datasets.reading import raw_rows
 from firecircle.lab.datasets.record import BadRow, FieldMap
 from firecircle.lab.statistics.comparison import fold_of_each
-from firecircle.lab.statistics.curves import auc
 from firecircle.lab.statistics.estimate import (
     MOST_RESAMPLES,
     SEED,
@@ -32,6 +31,7 @@ from firecircle.lab.statistics.estimate import (
     scored,
     wilson,
 )
+from firecircle.lab.statistics.performance import auc
 from firecircle.lab.statistics.voices import ErrorCorrelation, error_correlation, krippendorff_alpha
 from firecircle.names import Label
 from firecircle.shapes import Shape, Text

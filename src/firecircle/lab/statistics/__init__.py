@@ -15,7 +15,6 @@ from firecircle.lab.statistics.comparison import (
     holm,
     mcnemar,
 )
-from firecircle.lab.statistics.curves import Curve, CurvePoint, auc, average_precision, curve, recall_at
 from firecircle.lab.statistics.dialogue import (
     ChairEffect,
     ExcessFlips,
@@ -39,14 +38,20 @@ from firecircle.lab.statistics.estimate import (
     wilson,
 )
 from firecircle.lab.statistics.performance import (
+    Curve,
+    CurvePoint,
     Group,
     Performance,
     Rates,
+    auc,
+    average_precision,
     cost_per_found_attack,
+    curve,
     performance,
     performance_by_group,
     rates,
     rates_by_round,
+    recall_at,
 )
 from firecircle.lab.statistics.voices import (
     ErrorCorrelation,

@@ -7,7 +7,6 @@ from math import exp, fsum, lgamma, log
 
 import numpy as np
 
-from firecircle.lab.statistics.curves import area, area_of_places, places_of, recall_within
 from firecircle.lab.statistics.estimate import (
     FEWEST,
     NO_ATTACKS,
@@ -24,6 +23,7 @@ from firecircle.lab.statistics.estimate import (
     resample,
     same_length,
 )
+from firecircle.lab.statistics.performance import area, area_of_places, places_of, recall_within
 from firecircle.names import Label
 from firecircle.shapes import Shape, Text
 from firecircle.thresholds import lowest_reaching

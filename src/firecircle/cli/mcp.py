@@ -25,7 +25,7 @@ def mcp(
         import mcp.server  # noqa: F401 - only whether it is there
     except ModuleNotFoundError as missing:
         raise ConfigError("mcp", f"{missing.name} is not installed", install_command("mcp")) from None
-    from firecircle.cli.mcp.server import serve
+    from firecircle.cli.mcp_server import serve
 
     serve(store, save=save)
     return 0
