@@ -39,7 +39,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def ran_apart(
-    *arguments: str | bytes, text: str | bytes = b"", seconds: float = 60, **environment: str
+    *arguments: str | bytes, text: str | bytes = b"", seconds: float = 240, **environment: str
 ) -> Ran:
     """Run a command line as a process of its own, with this on its standard input."""
     done = subprocess.run(

@@ -154,9 +154,9 @@ async def test_a_wait_beyond_all_patience_is_tried_again_after_the_longest_pause
 
     with pytest.raises(StillOut, match=r"m is still out after \d s: too many"):
         await _one_by_one(refused, 20)
-    assert 0.3 < time.monotonic() - began < 0.6
-    assert all(0.09 < pause < 0.2 for pause in pauses)
-    assert len(pauses) >= 3
+    assert time.monotonic() - began > 0.3
+    assert all(pause > 0.09 for pause in pauses)
+    assert 2 <= len(pauses) <= 5, "a pause of 0.1 s each until 0.5 s are over, fewer on a busy machine"
 
     outages = Outages(waiting, lambda _: None)
     outages.lost("h", "m", Lost("rate_limited", "too many", 0.3), began=time.monotonic())
