@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from firecircle.circle.asking import judge_alone
 from firecircle.circle.base_config import BaseEvaluationConfig, EvaluationConfig
+from firecircle.circle.calibrated import VerdictCalibration
 from firecircle.circle.circumstances import ChairPhase, Seating, circumstances_of
 from firecircle.circle.config import FailureMode, FireCircleConfig
 from firecircle.circle.dialogue import Dialogue
@@ -16,7 +17,6 @@ from firecircle.circle.events import Event, Listener
 from firecircle.circle.panel import Panel, PanelListener
 from firecircle.circle.quorum import best_contributions
 from firecircle.circle.result import CallRecord, CircleRecord, FireCircleResult
-from firecircle.circle.rules import VerdictCalibration
 from firecircle.circle.voice import Voice
 from firecircle.errors import BudgetError, ConfigError, StoreError
 from firecircle.files import read_regular

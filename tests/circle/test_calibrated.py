@@ -14,8 +14,8 @@ from firecircle import (
     fire_circle_evaluate,
     replay_circle,
 )
+from firecircle.circle.calibrated import Fit, TriedRule, VerdictCalibration, VoiceWeights
 from firecircle.circle.conclude import reaggregate
-from firecircle.circle.rules import Fit, TriedRule, VerdictCalibration, VoiceWeights
 from firecircle.store.opening import open_store
 from tests.scripted import PROMPT, Script, circle
 

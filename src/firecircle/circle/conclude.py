@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import partial
 
 from firecircle.catalog import ModelCharacteristics, group_of
+from firecircle.circle.calibrated import FEWEST_HEARD
 from firecircle.circle.circumstances import readers_missing
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.grounding import grounded_in_reasoning
@@ -36,7 +37,7 @@ from firecircle.circle.result import (
     last_words,
     zombie_voices,
 )
-from firecircle.circle.rules import FEWEST_HEARD, AlarmRule
+from firecircle.circle.rules import AlarmRule
 from firecircle.errors import QuorumError
 from firecircle.evaluation import NeutrosophicEvaluation, spread
 from firecircle.languages import unread_advisory

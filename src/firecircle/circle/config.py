@@ -33,8 +33,9 @@ from firecircle.catalog import (
     unknown_provider,
 )
 from firecircle.circle.base_config import PATTERN_THRESHOLD, BaseEvaluationConfig
+from firecircle.circle.calibrated import VerdictCalibration
 from firecircle.circle.quorum import LineageBy, MeasuredErrors, QuorumRules, QuorumVerdict, judge_quorum
-from firecircle.circle.rules import AlarmRule, VerdictCalibration
+from firecircle.circle.rules import AlarmRule
 from firecircle.errors import ConfigError
 from firecircle.names import EvaluationMode, embedded_models, is_family
 from firecircle.shapes import Unit, with_fields_in_help

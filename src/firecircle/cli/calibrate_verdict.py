@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from firecircle.errors import ConfigError
 
 if TYPE_CHECKING:
+    from firecircle.circle.calibrated import VerdictCalibration
     from firecircle.circle.result import FireCircleResult
-    from firecircle.circle.rules import VerdictCalibration
     from firecircle.lab.calibrated import FittedVerdict, LabelledWords
     from firecircle.store.figures import VerdictStore
 

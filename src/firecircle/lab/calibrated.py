@@ -15,13 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from firecircle.circle.rules import (
-    SUREST,
-    Fit,
-    TriedRule,
-    VerdictCalibration,
-    VoiceWeights,
-)
+from firecircle.circle.calibrated import SUREST, Fit, TriedRule, VerdictCalibration, VoiceWeights
 from firecircle.errors import ConfigError
 from firecircle.lab.statistics import compare, performance
 from firecircle.lab.statistics.calibration import calibrate

@@ -10,8 +10,8 @@ from typing import Any
 import sqlalchemy as sa
 from pydantic import ValidationError
 
+from firecircle.circle.calibrated import VerdictCalibration
 from firecircle.circle.quorum import MeasuredErrors, measured_errors
-from firecircle.circle.rules import VerdictCalibration
 from firecircle.errors import ConfigError, StoreError
 from firecircle.names import Label, is_attack, is_benign
 from firecircle.shapes import Shape, Text
