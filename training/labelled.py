@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firecircle.lab.datasets import Record, read_dataset
-from firecircle.names import PATTERN_TYPES
+from firecircle.voices.embedded.learned import LEARNT_TYPES
 from training import ROOT
 
 DATA = ROOT.parent / "shared" / "data"
@@ -52,7 +52,7 @@ FAMILIES = {
     "context_saturation": "context_saturation",
 }
 """The pattern type that a family of the labelled sets shows, where it shows one."""
-TYPES = PATTERN_TYPES
+TYPES = LEARNT_TYPES
 ALSO_RIGHT = {
     "instruction_override": ("cross_layer_fabrication",),
     "jailbreak_persona": ("educational_escalation", "cross_layer_fabrication"),

@@ -36,8 +36,8 @@ from firecircle.lab.statistics import performance
 from firecircle.lab.statistics.comparison import strictest_needed
 from firecircle.lab.statistics.estimate import numbers
 from firecircle.languages import unread_languages
-from firecircle.names import PATTERN_TYPES
 from firecircle.voices.embedded.dialogue import RESERVE
+from firecircle.voices.embedded.learned import LEARNT_TYPES
 from firecircle.voices.embedded.learned.encoder import Encoder, weights_folder
 from firecircle.voices.embedded.learned.head import WEIGHTS_FILE, Head, Judge, Judged, fingerprint
 from training import VOICES, broad, tuned
@@ -146,7 +146,7 @@ def type_heads(records: Sequence[Record], folds: Sequence[frozenset[str]]) -> No
             )
             if worst is not None:
                 rows.append(worst.features)
-                kinds.append(PATTERN_TYPES.index(str(type_of(record))))
+                kinds.append(LEARNT_TYPES.index(str(type_of(record))))
                 weights.append(float(weight))
         width = min(len(row) for row in rows)
         every = np.array([row[-width:] for row in rows])
@@ -167,11 +167,11 @@ def multinomial(rows: np.ndarray, kinds: np.ndarray, weights: np.ndarray) -> np.
     centre, spread = rows.mean(0), rows.std(0) + 1e-3
     x = torch.tensor((rows - centre) / spread, dtype=torch.float32)
     y = torch.tensor(kinds)
-    many = np.bincount(kinds, weights, minlength=len(PATTERN_TYPES))
+    many = np.bincount(kinds, weights, minlength=len(LEARNT_TYPES))
     share = torch.tensor(weights / np.sqrt(many[kinds]), dtype=torch.float32)
     share = share / share.sum()
-    w = torch.zeros(rows.shape[1], len(PATTERN_TYPES), requires_grad=True)
-    offset = torch.zeros(len(PATTERN_TYPES), requires_grad=True)
+    w = torch.zeros(rows.shape[1], len(LEARNT_TYPES), requires_grad=True)
+    offset = torch.zeros(len(LEARNT_TYPES), requires_grad=True)
     optimizer = torch.optim.Adam([w, offset], lr=TYPE_RATE)
     for step in range(TYPE_STEPS):
         for group in optimizer.param_groups:

@@ -32,10 +32,10 @@ from numpy.typing import NDArray
 
 from firecircle.lab.datasets import Record
 from firecircle.lab.statistics import performance
-from firecircle.names import PATTERN_TYPES
 from firecircle.voices.embedded.dialogue import RESERVE
 from firecircle.voices.embedded.language.prompt_reading import read_prompt
 from firecircle.voices.embedded.language.text import Sentence, sentences
+from firecircle.voices.embedded.learned import LEARNT_TYPES
 from firecircle.voices.embedded.learned.ngrams import (
     SIZE,
     TYPE_SIZE,
@@ -202,9 +202,9 @@ def fit_types(bags: Sequence[Bag], model: Model) -> tuple[NDArray[np.float32], N
     many = Counter(bag.kind for bag in typed)
     worst = [max(bag.windows, key=model.score) for bag in typed]
     rows = [np.array(type_places(window), np.intp) for window in worst]
-    kinds = [PATTERN_TYPES.index(bag.kind or "") for bag in typed]
-    weights = np.zeros((TYPE_SIZE, len(PATTERN_TYPES)))
-    offsets = np.zeros(len(PATTERN_TYPES))
+    kinds = [LEARNT_TYPES.index(bag.kind or "") for bag in typed]
+    weights = np.zeros((TYPE_SIZE, len(LEARNT_TYPES)))
+    offsets = np.zeros(len(LEARNT_TYPES))
     total, total_offsets = np.zeros_like(weights), np.zeros_like(offsets)
     order = list(range(len(typed)))
     chance = random.Random(1)

@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from firecircle.languages import unread_letters
-from firecircle.names import PATTERN_TYPES
 from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.voices.embedded.learned import LEARNT_TYPES
 from firecircle.voices.embedded.learned.broad import BroadReader
 from firecircle.voices.embedded.learned.encoder import (
     FIRST,
@@ -239,7 +239,7 @@ class Judged:
         weights = self.head.types_broad if self.tuned is None else self.head.types_read
         scores = self.features @ weights[:-1] + weights[-1]
         chances = np.exp(scores - scores.max())
-        return dict(zip(PATTERN_TYPES, map(float, chances / chances.sum()), strict=True))
+        return dict(zip(LEARNT_TYPES, map(float, chances / chances.sum()), strict=True))
 
     @property
     def kind(self) -> str:

@@ -15,9 +15,9 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from firecircle.names import PATTERN_TYPES
 from firecircle.voices.embedded.language.prompt_reading import PromptReading, ReadSentence
 from firecircle.voices.embedded.language.text import Sentence
+from firecircle.voices.embedded.learned import LEARNT_TYPES
 from firecircle.voices.embedded.lenses.findings import (
     Finding,
     Reread,
@@ -94,7 +94,7 @@ MOST_FOUND = 3
 TYPE_BITS = 14
 TYPE_SIZE = 1 << TYPE_BITS
 """The types are told apart by coarser places than attacks from harmless text."""
-_HEADER = struct.Struct(f"<5f{len(PATTERN_TYPES)}f")
+_HEADER = struct.Struct(f"<5f{len(LEARNT_TYPES)}f")
 _ZERO = 128
 _FROM_ZERO = bytes((step + _ZERO) & 0xFF for step in range(256))
 """Steps of either sign as bytes that count from zero: 64 kB that stay in a processor's cache."""
@@ -106,10 +106,10 @@ class NgramModel:
     def __init__(self, packed: bytes) -> None:
         self._unit, self._offset, self._slope, self._shift, type_unit, *offsets = _HEADER.unpack_from(packed)
         numbers = zlib.decompress(packed[_HEADER.size :])
-        if len(numbers) != SIZE + TYPE_SIZE * len(PATTERN_TYPES):
+        if len(numbers) != SIZE + TYPE_SIZE * len(LEARNT_TYPES):
             raise ValueError(f"{WEIGHTS_FILE} has {len(numbers)} weights, others are needed: train it again")
         self._weights = numbers[:SIZE].translate(_FROM_ZERO)
-        steps = np.frombuffer(numbers[SIZE:], np.int8).reshape(TYPE_SIZE, len(PATTERN_TYPES))
+        steps = np.frombuffer(numbers[SIZE:], np.int8).reshape(TYPE_SIZE, len(LEARNT_TYPES))
         self._types = steps.astype(np.float32) * np.float32(type_unit)
         self._type_offsets = np.array(offsets, np.float32)
 
@@ -125,7 +125,7 @@ class NgramModel:
         places = type_places(features(window))
         scores = self._type_offsets + self._types[places].sum(0) / math.sqrt(len(places) + 1)
         chances = np.exp(scores - scores.max())
-        return dict(zip(PATTERN_TYPES, map(float, chances / chances.sum()), strict=True))
+        return dict(zip(LEARNT_TYPES, map(float, chances / chances.sum()), strict=True))
 
 
 def type_places(places: Iterable[int]) -> list[int]:
