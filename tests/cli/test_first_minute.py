@@ -111,7 +111,7 @@ def test_a_slim_installation_names_the_extra_a_command_needs(arguments: str) -> 
     code = (
         "import importlib.util, sys\n"
         "find = importlib.util.find_spec\n"
-        "gone = {'scipy', 'duckdb', 'altair', 'vl_convert', 'jinja2', 'mcp'}\n"
+        "gone = {'scipy', 'duckdb', 'jinja2', 'mcp'}\n"
         "importlib.util.find_spec = lambda name, package=None: None if name in gone else find(name, package)\n"
         "class Gone:\n"
         "    def find_spec(self, name, path=None, target=None):\n"

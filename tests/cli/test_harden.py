@@ -39,7 +39,7 @@ def test_what_is_open_is_shown_with_the_attack_that_shows_it(cli: Cli, folder: P
 
 def test_it_needs_no_extra(folder: Path) -> None:
     """Authors of system prompts come with the plain installation."""
-    without = "import sys; sys.modules.update(dict.fromkeys(('scipy', 'duckdb', 'altair')))"
+    without = "import sys; sys.modules.update(dict.fromkeys(('scipy', 'duckdb', 'jinja2')))"
     call = "from firecircle.cli.main import run; sys.exit(run(['harden', 'You sell tents.']))"
     ran = subprocess.run([sys.executable, "-c", f"{without}; {call}"], capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (0, "")

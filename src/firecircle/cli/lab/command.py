@@ -155,7 +155,7 @@ def report(
             raise ConfigError("--out", "no run is named", "name the RUN to report on")
         show_runs(list_runs(), as_json=as_json)
         return 0
-    require_lab("lab", "duckdb", "altair", "vl_convert")
+    require_lab("lab", "duckdb", "jinja2")
     from firecircle.cli.lab.running import report_on
     from firecircle.lab.runs.folder import find_run
 
@@ -200,7 +200,7 @@ def study(
     firecircle lab study dialogue
     firecircle lab study dialogue --data prompts.csv --field user=Frage --label-map ja=attack
     """
-    require_lab("lab", "duckdb", "altair", "vl_convert")
+    require_lab("lab", "duckdb", "jinja2")
     from firecircle.cli.batch.command import field_map_of
     from firecircle.cli.evaluate.inputs import text_of
     from firecircle.cli.output import print_json

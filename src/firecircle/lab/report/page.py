@@ -117,11 +117,9 @@ def _draw(place: Path, drawn: Sequence[Plot]) -> tuple[Path, ...]:
     place.mkdir(exist_ok=True)
     written = []
     for plot in drawn:
-        for form in ("svg", "png", "pdf"):
-            path = place / f"{plot.name}.{form}"
-            drawing = plot.svg if form == "svg" else plot.drawn("png" if form == "png" else "pdf")
-            write_whole(path, drawing)
-            written.append(path)
+        path = place / f"{plot.name}.svg"
+        write_whole(path, plot.svg)
+        written.append(path)
     return tuple(written)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import log2
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -16,10 +15,9 @@ from markupsafe import Markup
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from firecircle.lab.report.plots import RocLine
+    from firecircle.lab.report.plots import RocLine, Spot
     from firecircle.lab.statistics import CurvePoint, Performance
 
-SIDE, MARGIN = 420, 44
 CELLS = 25
 MOST_ARMS = 10
 """Curves that can still be told apart."""
@@ -31,35 +29,17 @@ KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
-    """A mark on a plot: where, which form, what it stands for, and the query of the judgements behind it."""
-
-    x: float
-    y: float
-    r: float
-    form: str
-    label: str
-    query: str
-
-
-@dataclass(frozen=True, slots=True)
 class RunPlots:
     """The curves of all arms, and one arm's judgements before and after talking."""
 
-    side: int
-    margin: int
-    ticks: tuple[tuple[float, float, str], ...]
-    """Place along the horizontal axis, along the vertical one, and the words."""
     roc: Markup
     """Empty where no arm judged both attacks and benign prompts."""
     by_calibration: bool
     """Whether some of its points are thresholds of the calibrated probability."""
     arm: str
     arm_by_calibration: bool
-    cells: tuple[Point, ...]
+    talk: Markup
     threshold: float
-    threshold_at: tuple[float, float]
-    can_tab: bool
 
 
 def run_plots(
@@ -71,7 +51,7 @@ def run_plots(
     """
     from firecircle.lab.figures.columns import RecordFile
     from firecircle.lab.figures.run import CIRCLES
-    from firecircle.lab.report.plots import MOST_STOPS, RocLine, operating_point, roc_svg
+    from firecircle.lab.report.plots import RocLine, operating_point, roc_svg, talk_svg
     from firecircle.lab.statistics import curve, scored
 
     file = RecordFile(records)
@@ -82,7 +62,6 @@ def run_plots(
     chosen = chosen or next(talking, columns[0] if columns else None)
     if chosen is None:
         return None
-    cells = _cells(records, chosen.arm)
     lines = [
         RocLine(
             of.arm,
@@ -95,17 +74,12 @@ def run_plots(
         for known in (performances.get(of.arm),)
     ]
     return RunPlots(
-        side=SIDE,
-        margin=MARGIN,
-        ticks=tuple((_x(value / 4), _y(value / 4), f"{value / 4:g}") for value in range(5)),
         roc=roc_svg(lines, _link) if any(line.points for line in lines) else Markup(""),
         by_calibration=any(line.is_calibrated for line in lines),
         arm=chosen.arm,
         arm_by_calibration=chosen.rule != "f",
-        cells=cells,
+        talk=talk_svg(_spots(records, chosen.arm), threshold),
         threshold=threshold,
-        threshold_at=(_x(threshold), _y(threshold)),
-        can_tab=len(cells) <= MOST_STOPS,
     )
 
 
@@ -114,7 +88,7 @@ def _link(line: RocLine, at: CurvePoint) -> str:
     return urlencode({"arm": line.arm, name: repr(at.threshold)})
 
 
-def _cells(records: Path, arm: str) -> tuple[Point, ...]:
+def _spots(records: Path, arm: str) -> list[Spot]:
     """Judgements as they are, repeats apart: the list behind a point shows the same ones."""
     import duckdb
 
@@ -127,7 +101,7 @@ def _cells(records: Path, arm: str) -> tuple[Point, ...]:
             " WHERE arm = ? AND f IS NOT NULL AND round1_f IS NOT NULL GROUP BY ALL ORDER BY ALL"
         )
         rows = database.execute(asked, [arm]).fetchall()
-    return tuple(_spot(arm, *row) for row in sorted(rows, key=lambda row: -row[3]))
+    return [_spot(arm, *row) for row in sorted(rows, key=lambda row: -row[3])]
 
 
 def _cell(column: str) -> str:
@@ -138,7 +112,9 @@ def _cell(column: str) -> str:
 
 def _spot(
     arm: str, before: int, after: int, label: str, count: int, mean_before: float, mean_after: float
-) -> Point:
+) -> Spot:
+    from firecircle.lab.report.plots import Spot
+
     query: dict[str, str] = {"arm": arm, "label": label}
     for name, cell in (("round1", before), ("f", after)):
         query[f"{name}_from"] = f"{cell / CELLS:g}"
@@ -146,21 +122,5 @@ def _spot(
             query[f"{name}_below"] = f"{(cell + 1) / CELLS:g}"
     singular, plural = KINDS.get(label, KINDS["none"])
     words = f"{count} {singular if count == 1 else plural}"
-    # Labels stand a little apart, so that one does not hide the other.
-    shift = {"attack": -2.5, "benign": 2.5}.get(label, 0.0)
-    return Point(
-        round(_x(mean_before) + shift, 1),
-        _y(mean_after),
-        round(3.5 + log2(count), 1),
-        label,
-        f"{words}: round 1 F {mean_before:.2f}, in the end {mean_after:.2f}",
-        urlencode(query),
-    )
-
-
-def _x(value: float) -> float:
-    return round(MARGIN + value * (SIDE - MARGIN - 8), 1)
-
-
-def _y(value: float) -> float:
-    return round(8 + (1 - value) * (SIDE - MARGIN - 8), 1)
+    says = f"{words}: round 1 F {mean_before:.2f}, in the end {mean_after:.2f}"
+    return Spot(mean_before, mean_after, count, label, says, urlencode(query))
