@@ -2,7 +2,8 @@
 
 `python -m bench.skills [MORE_CLEAN_FOLDER…]` inserts each order of `../shared/data/skill_injections.jsonl`,
 which the reader was made on, and each fresh order and harmless line of `bench/data/skills.toml`, written
-after it was finished, into five of the documents there. It also reads whole skills, hostile and honest ones.
+after it was finished, into five of the documents there. It also reads whole skills and descriptions of tools,
+hostile and honest ones.
 Score of a document: the highest strength of a line.
 """
 
@@ -19,6 +20,7 @@ from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.voices.embedded import embedded_voice
 from firecircle.voices.embedded.language.prompt_reading import PromptReading
 from firecircle.voices.embedded.lenses.findings import Finding
+from firecircle.voices.embedded.lenses.skill import tool_text
 from firecircle.voices.embedded.voice import ReaderVoice
 
 DOCUMENTS = Path(__file__).parent / "data" / "skills.toml"
@@ -96,15 +98,25 @@ def main() -> None:
             f"{kind:10} found {shown(wilson(hits, len(values)))} of {len(values)}, AUC {wins:.3f}", end=", "
         )
         print(f"right line {right} of {hits}")
-    hostile, honest = (
-        [score(each["text"].lstrip("\n")) for each in written[k]] for k in ("hostile", "honest")
-    )
-    for what, values in (("hostile", hostile), ("honest", honest)):
+
+    def whole(kind: str) -> list[str]:
+        return [each["text"].lstrip("\n") for each in written[kind]]
+
+    def described(kind: str) -> list[str]:
+        return [tool_text(each["name"], each["description"], each["parameters"]) for each in written[kind]]
+
+    _compare("whole skills", whole("hostile"), whole("honest"))
+    _compare("tools", described("hostile_tool"), described("honest_tool"))
+
+
+def _compare(what: str, hostile: list[str], honest: list[str]) -> None:
+    scores = [[score(text) for text in texts] for texts in (hostile, honest)]
+    for label, values in zip(("hostile", "honest"), scores, strict=True):
         hits = sum(value >= THRESHOLD for value in values)
-        print(f"whole skills, {what}: alarms {shown(wilson(hits, len(values)))} of {len(values)}", end=" ")
+        print(f"{what}, {label}: alarms {shown(wilson(hits, len(values)))} of {len(values)}", end=" ")
         print(*(f"{value:.2f}" for value in values))
-    wins = sum((v > b) + 0.5 * (v == b) for v in hostile for b in honest) / (len(hostile) * len(honest))
-    print(f"whole skills: AUC {wins:.3f}")
+    wins = sum((v > b) + 0.5 * (v == b) for v in scores[0] for b in scores[1])
+    print(f"{what}: AUC {wins / (len(hostile) * len(honest)):.3f}")
 
 
 def more_documents() -> list[Path]:

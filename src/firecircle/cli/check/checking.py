@@ -121,7 +121,7 @@ def check_files(request: CheckRequest) -> int:
     threshold = usual.config.alarm_threshold
     judging = BatchRequest(
         batch,
-        [for_skills if prompt.file.kind == "skill" else usual for prompt in prompts.values()],
+        [for_skills if prompt.is_skill else usual for prompt in prompts.values()],
         store=store_for(True, request.store, None) if request.save else None,
         label=None,
         bank=None,

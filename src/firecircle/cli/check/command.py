@@ -69,9 +69,9 @@ def check(
 ) -> int:
     """Judge the prompt files of a repository. Exit status 0: nothing new found, 1: findings, 2: error.
 
-    System prompts, instructions for agents and documents are judged for orders against users and for hidden
-    orders, fixtures as messages of users, lists of messages in YAML and JSON as conversations. Which file is
-    what stands under [check] in firecircle.toml.
+    System prompts and documents are judged for orders against users and for hidden orders, instructions for
+    agents and descriptions of tools also against their purpose, fixtures as messages of users, lists of
+    messages in YAML and JSON as conversations. The table [check] of firecircle.toml says which file is what.
 
     \b
     firecircle check

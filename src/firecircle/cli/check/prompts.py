@@ -38,24 +38,34 @@ class NotReadError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FilePrompt:
-    """A prompt, the file it stands in, and the text of that file to point at."""
+    """A prompt, the file it is in, and the text of that file to point at."""
 
     record: Record
     file: PromptFile
     text: str
+    start: int = 0
+    """Where in the file it begins."""
+    is_tool: bool = False
+
+    @property
+    def is_skill(self) -> bool:
+        """Whether it is judged against a declared purpose."""
+        return self.is_tool or self.file.kind == "skill"
 
     def lines_of(self, quote: str, layer: str, start: int) -> tuple[int, int]:
         """The first and last line of the file with these words of a layer; else where the prompt begins."""
-        if getattr(self.record.prompt, layer, None) == self.text:
-            return _lines(self.text, start, start + len(quote))
-        place = _place(self.text, quote)
+        place = self._place(quote, layer, start)
         return _lines(self.text, *place) if place else (self.record.row, self.record.row)
 
     def column_of(self, quote: str, layer: str, start: int) -> int:
         """The column of the first of these words, counted from 1."""
-        is_whole = getattr(self.record.prompt, layer, None) == self.text
-        place = (start, start) if is_whole else _place(self.text, quote)
+        place = self._place(quote, layer, start)
         return place[0] - self.text.rfind("\n", 0, place[0]) if place else 1
+
+    def _place(self, quote: str, layer: str, start: int) -> tuple[int, int] | None:
+        if getattr(self.record.prompt, layer, None) == self.text:
+            return start, start + len(quote)
+        return _place(self.text, quote, self.start) or _place(self.text, quote)
 
 
 def prompts_in(file: PromptFile) -> list[FilePrompt]:
@@ -68,17 +78,25 @@ def prompts_in(file: PromptFile) -> list[FilePrompt]:
             else []
         )
     found: list[FilePrompt] = []
-    for prompt in _distinct(_prompts_of_document(_document(file, text), file.kind)):
+    document = _document(file, text)
+    start = 0
+    for name, prompt in tools_in(document) if LAYERS[file.kind] == "system" else ():
+        start = max(text.find(name, start), start)
+        found.append(_file_prompt(file, text, prompt, len(found) + 1, start))
+    for prompt in dict.fromkeys(_prompts_of_document(document, file.kind)):
         found.append(_file_prompt(file, text, prompt, len(found) + 1))
     return found
 
 
-def _file_prompt(file: PromptFile, text: str, prompt: MultiNeutrosophicPrompt, number: int) -> FilePrompt:
+def _file_prompt(
+    file: PromptFile, text: str, prompt: MultiNeutrosophicPrompt, number: int, start: int | None = None
+) -> FilePrompt:
     opening = prompt.layers[0].text if prompt.layers else ""
-    place = _place(text, opening)
+    place = _place(text, opening) if start is None else (start, start)
     line = _lines(text, *place)[0] if place else 1
     name = file.shown if number == 1 else f"{file.shown}#{number}"
-    return FilePrompt(Record(name, prompt, None, None, file.shown, line), file, text)
+    record = Record(name, prompt, None, None, file.shown, line)
+    return FilePrompt(record, file, text, start or 0, is_tool=start is not None)
 
 
 def _text_of(file: PromptFile) -> str:
@@ -124,8 +142,63 @@ def _prompts_of_document(document: Any, kind: FileKind) -> Iterator[MultiNeutros
             waiting += [value for value in reversed(list(node.values())) if isinstance(value, list | Mapping)]
 
 
-def _distinct(prompts: Iterator[MultiNeutrosophicPrompt]) -> list[MultiNeutrosophicPrompt]:
-    return list(dict.fromkeys(prompts))
+_SCHEMAS = ("inputschema", "input_schema", "parameters", "args_schema", "annotations")
+_METHODS = ("get", "put", "post", "delete", "patch", "head", "options")
+
+
+def tools_in(document: Any) -> Iterator[tuple[str, MultiNeutrosophicPrompt]]:
+    """Every tool that a document describes, by its name: lists of MCP, schemas of functions, OpenAPI."""
+    waiting: list[Any] = [document]
+    for _ in range(MOST_NODES):
+        if not waiting:
+            return
+        node = waiting.pop()
+        if isinstance(node, list):
+            waiting += reversed(node)
+        elif isinstance(node, Mapping):
+            if isinstance(node.get("paths"), Mapping) and ("openapi" in node or "swagger" in node):
+                yield from _operations(node["paths"])
+                continue
+            name, described = node.get("name"), node.get("description")
+            keys = {str(key).lower() for key in node}
+            if isinstance(name, str) and isinstance(described, str) and keys.intersection(_SCHEMAS):
+                if described.strip():
+                    yield _tool(name, described, node)
+            else:
+                waiting += reversed(list(node.values()))
+
+
+def _operations(paths: Mapping[Any, Any]) -> Iterator[tuple[str, MultiNeutrosophicPrompt]]:
+    for path, operations in paths.items():
+        for method, operation in operations.items() if isinstance(operations, Mapping) else ():
+            if str(method).lower() in _METHODS and isinstance(operation, Mapping):
+                texts = [operation[key] for key in ("summary", "description") if operation.get(key)]
+                if texts:
+                    name = str(operation.get("operationId") or path)
+                    yield _tool(name, "\n\n".join(map(str, texts)), operation)
+
+
+def _tool(name: str, description: str, node: Mapping[Any, Any]) -> tuple[str, MultiNeutrosophicPrompt]:
+    from firecircle.voices.embedded.lenses.skill import tool_text
+
+    schema = {key: value for key, value in node.items() if key not in ("description", "summary", "name")}
+    text = tool_text(name, description, dict(_described(schema)))
+    return name, MultiNeutrosophicPrompt(system=text)
+
+
+def _described(schema: Any) -> Iterator[tuple[str, str]]:
+    """Everything below that has a description, by its name."""
+    waiting = [("", schema)]
+    for _ in range(MOST_NODES):
+        if not waiting:
+            return
+        name, node = waiting.pop()
+        if isinstance(node, Mapping):
+            if isinstance(node.get("description"), str):
+                yield str(node.get("name") or name), node["description"]
+            waiting += reversed([(str(key), value) for key, value in node.items()])
+        elif isinstance(node, list):
+            waiting += reversed([(name, value) for value in node])
 
 
 def _conversation(messages: list[Any]) -> MultiNeutrosophicPrompt | None:
@@ -187,13 +260,13 @@ def _lines(text: str, start: int, end: int) -> tuple[int, int]:
     return first, first + text.count("\n", start, max(start, end - 1))
 
 
-def _place(text: str, quote: str) -> tuple[int, int] | None:
-    """Where the words stand in a file that may wrap, indent or escape them."""
+def _place(text: str, quote: str, start: int = 0) -> tuple[int, int] | None:
+    """Where the words are in a file that may wrap, indent or escape them."""
     for spelled in (quote, json.dumps(quote)[1:-1], json.dumps(quote, ensure_ascii=False)[1:-1]):
-        if spelled and (at := text.find(spelled)) >= 0:
+        if spelled and (at := text.find(spelled, start)) >= 0:
             return at, at + len(spelled)
     for count in (12, 5):
         words = [re.escape(word) for word in quote.split()[:count]]
-        if len(words) > 1 and (match := re.search(r"(?:\s|\\n)+".join(words), text)):
+        if len(words) > 1 and (match := re.compile(r"(?:\s|\\n)+".join(words)).search(text, start)):
             return match.span()
     return None

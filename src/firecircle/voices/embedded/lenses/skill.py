@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
@@ -76,6 +76,9 @@ _FIELD = re.compile(
     r"^(?:name|description|title|globs|allowed-tools)[ \t]*:(.*(?:\n[ \t]+.*)*)", re.MULTILINE
 )
 _HEADING = re.compile(r"^#{1,2}[ \t]+(.+)$", re.MULTILINE)
+_TOOL = re.compile(r"\ATool (\S+)\n\n(.*)")
+_SENTENCE = re.compile(r".{8,}?[.!?](?=\s)")
+_PARTS_OF_NAME = re.compile(r"[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])")
 LONGEST_PURPOSE = 1_500
 _PLAIN = slice(512, 896)
 """Where MiniLM's numbers are in a line's vector."""
@@ -98,6 +101,8 @@ class Act(NamedTuple):
     needs_trigger: bool
     can_be_forbidden: bool
     """Whether a line that forbids it is no such act."""
+    only_tools: bool
+    """Whether only the description of a tool is asked for it."""
 
 
 @cache
@@ -121,7 +126,8 @@ def acts() -> tuple[Act, ...]:
             compiled(rule["expected"]),
             rule["note"],
             rule.get("needs") == "trigger",
-            rule["kind"] != "hides_from_user",
+            rule["kind"] not in ("hides_from_user", "claims_priority"),
+            rule.get("only") == "tools",
         )
         for rule in document["rule"]
     )
@@ -131,8 +137,21 @@ def _joined(lines: str) -> str:
     return "".join(lines.strip("\n").split("\n"))
 
 
+def tool_text(name: str, description: str, parameters: Mapping[str, str]) -> str:
+    """The description of a tool as this lens reads it: what it is for, then each parameter."""
+    opening, _, rest = description.strip().partition("\n")
+    sentence = _SENTENCE.match(opening)
+    first = sentence[0] if sentence else opening
+    rows = [f"Tool {name}", "", first, opening[len(first) :].strip(), rest.strip(), ""]
+    for parameter, meaning in parameters.items():
+        rows += [f"{parameter}:", meaning.strip(), ""]
+    return "\n".join(rows)
+
+
 def purpose_of(text: str) -> str:
-    """What a file says it is for: name and description of its front matter, else its head."""
+    """What a file says it is for: name and first sentence of a tool, front matter, else its head."""
+    if tool := _TOOL.match(text):
+        return f"{_PARTS_OF_NAME.sub(' ', tool[1])} {tool[2]}"[:LONGEST_PURPOSE]
     if front := _FRONT.match(text):
         return " ".join(field[1] for field in _FIELD.finditer(front[1]))[:LONGEST_PURPOSE]
     headings = _HEADING.findall(text)[:1]
@@ -152,9 +171,10 @@ class SkillLens:
         if not text.strip():
             return ()
         purpose = purpose_of(text).casefold()
-        is_declared = _FRONT.match(text) is not None
+        is_declared = any(declared.match(text) for declared in (_FRONT, _TOOL))
         lines = list(lines_of(text))
-        suspected = list(_suspected(lines, purpose))
+        asked = [act for act in acts() if not act.only_tools or _TOOL.match(text)]
+        suspected = list(_suspected(lines, purpose, asked))
         learned = _learned(lines)
         found = []
         for line, act, strength in suspected:
@@ -164,7 +184,7 @@ class SkillLens:
             found.append(
                 Finding(act.kind, min(strength, STRENGTHS.most), "system", line.start, line.end, act.note)
             )
-        expected = [act for act in acts() if act.expected.search(purpose)]
+        expected = [act for act in asked if act.expected.search(purpose)]
         found += (
             Finding("odd_order", strength, "system", line.start, line.end, ODD_ORDER)
             for line, strength in _odd_orders(learned)
@@ -173,12 +193,14 @@ class SkillLens:
         return tuple(found)
 
 
-def _suspected(lines: Sequence[Line], purpose: str) -> Iterator[tuple[Line, Act, float]]:
+def _suspected(
+    lines: Sequence[Line], purpose: str, asked: Sequence[Act]
+) -> Iterator[tuple[Line, Act, float]]:
     """Each line with its strongest act, and how strong it is before the neighbours are looked at."""
     for line in lines:
         best: tuple[Act, float] | None = None
         trigger = _trigger(line)
-        for act in acts():
+        for act in asked:
             if act.needs_trigger and not trigger:
                 continue
             match = act.words.search(line.text.casefold())
