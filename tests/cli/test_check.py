@@ -341,8 +341,9 @@ class TestTools:
         ran = cli("check", "--json")
         (finding,) = found(ran)
         assert (ran.status, finding["rule"], finding["quote"]) == (1, "asks_for_private_data", READS_KEY)
-        line = (folder / "tools.json").read_text().splitlines()[finding["line"] - 1]
-        assert line[finding["column"] - 1 :].startswith(READS_KEY)
+        number, column = int(str(finding["line"])), int(str(finding["column"]))
+        line = (folder / "tools.json").read_text().splitlines()[number - 1]
+        assert line[column - 1 :].startswith(READS_KEY)
 
     def test_each_tool_is_searched_from_its_own_place(self, cli: Cli, folder: Path) -> None:
         twice = [{"name": name, "description": f"{name} it. {READS_KEY}", "parameters": {}} for name in "ab"]
