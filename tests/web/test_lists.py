@@ -158,6 +158,19 @@ def test_a_batch_stands_beside_another(client: httpx.Client, store: Store) -> No
             asyncio.run(judging)
     listed = client.get("/batches").text
     assert listed.index("/batches/tuesday") < listed.index("/batches/monday")
+    by_alarms = client.get("/batches", params={"order": "alarm", "rising": "true"}).text
+    assert by_alarms.index("/batches/monday") < by_alarms.index("/batches/tuesday")
+    assert 'aria-sort="ascending"' in by_alarms
+    saved = client.get("/batches", params={"order": "batch", "format": "csv"}).text.splitlines()
+    assert saved[0] == "batch,judgements,alarm,unsure,no_alarm,unread,no_verdict,began"
+    assert [line.split(",")[:3] for line in saved[1:]] == [["monday", "2", "1"], ["tuesday", "2", "2"]]
+    assert client.get("/batches", params={"order": "magic"}).status_code == 422
+    for path in ("/batches", "/batches/monday", "/circles"):
+        for heading in re.findall(r"<th [^>]*>(.*?)</th>", client.get(path).text):
+            assert 'class="sort"' in heading or "Select" in heading, heading
+    order = {"order": "verdict", "rising": "true"}
+    words = [one["verdict"] for one in client.get("/api/v1/circles", params=order).json()["circles"]]
+    assert words == sorted(words, reverse=True)
     page = client.get("/batches/tuesday", params={"before": "monday"}).text
     assert (
         "<b>2</b> prompts: 2 alarms, 0 unsure, 0 without alarm. Of 2 labelled: 2 right, 0 missed, 0 false alarms."

@@ -95,6 +95,11 @@ def test_runs_are_listed_with_how_far_they_are(viewer: httpx.Client, runs: tuple
     assert recall["low"] < 0.1 < 0.9 < recall["high"]
     page = viewer.get("/runs").text
     assert all(f"/runs/{name}" in page for name in runs)
+    names = viewer.get("/runs", params={"order": "run", "format": "csv"}).text.splitlines()
+    assert [line.partition(",")[0] for line in names] == ["run", *sorted(runs)]
+    headings = re.findall(r"<th [^>]*>(.*?)</th>", viewer.get("/runs", params={"order": "cost"}).text)
+    unsorted = [words for words in headings if 'class="sort"' not in words]
+    assert unsorted == ["Report", "Compare"]
     whole = viewer.get(f"/api/v1/runs/{runs[0]}").json()
     assert {**told[0], "verdicts": whole["verdicts"]} == whole
     for arm in ("circle", "alone"):

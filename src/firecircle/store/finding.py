@@ -142,8 +142,9 @@ def find_circles(
     return Page(circles=shown, next_before=shown[-1].pk if len(rows) > limit else None)
 
 
-Order = Literal["falsehood", "talking", "cost", "rounds", "oldest"]
-"""The figures that can sort a list, highest first."""
+Order = Literal["falsehood", "talking", "cost", "rounds", "oldest", "verdict", "prompt", "patterns", "voices"]
+"""What can sort a list: figures, the highest first, and words, from A."""
+WORDS = frozenset(("verdict", "prompt", "patterns", "voices"))
 
 
 def circles_in_order(
@@ -155,7 +156,7 @@ def circles_in_order(
     start: int = 0,
     limit: int = 50,
 ) -> tuple[CircleSummary, ...]:
-    """Circles sorted by one of their figures; those without it come last. Reads all that match."""
+    """Circles sorted by a figure or by words; those without come last. Reads all that match."""
     query, place = matching(connection, filters, LISTED)
     of = circles.c
     figure: sa.ColumnElement[Any] = {
@@ -164,10 +165,14 @@ def circles_in_order(
         "cost": of.cost_usd,
         "rounds": of.rounds,
         "oldest": -place,
+        "verdict": of.verdict,
+        "prompt": sa.func.nullif(sa.func.lower(of.title), ""),
+        "patterns": sa.func.nullif(of.pattern_types, ""),
+        "voices": sa.func.nullif(of.voices, ""),
     }[order]
     # SQLite puts NULL last by itself, and only then uses the index of F.
     falling = figure.desc() if connection.dialect.name == "sqlite" else figure.desc().nulls_last()
-    by_figure = figure.asc().nulls_last() if rising else falling
+    by_figure = figure.asc().nulls_last() if rising != (order in WORDS) else falling
     query = query.order_by(by_figure, place.desc()).offset(start).limit(limit)
     return tuple(summary_of(row) for row in connection.execute(query).mappings())
 

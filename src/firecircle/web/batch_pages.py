@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -10,17 +11,29 @@ from starlette.responses import Response
 from firecircle.circle.result import FireCircleResult
 from firecircle.conversation.judging import conversation_of
 from firecircle.names import is_attack, is_benign
-from firecircle.store.circles import MOST_IN_A_BATCH, judgements_of, list_batches, pair_batches
+from firecircle.store.circles import MOST_IN_A_BATCH, BatchLine, judgements_of, list_batches, pair_batches
 from firecircle.telling.conversation import headline, rows_of, sentences_about
 from firecircle.telling.words import verdict_counts
-from firecircle.verdict import mistake_of
+from firecircle.verdict import VERDICT_WORDS, VerdictWord, mistake_of
 from firecircle.web.api.reading import filled_in, parameters_as
 from firecircle.web.api.shapes import Name
 from firecircle.web.pages import csv_response, page_response
 from firecircle.web.problems import RequestError
 from firecircle.web.shown.charts import trajectory
-from firecircle.web.shown.prompt_table import TableQuery, row_of, table_view
+from firecircle.web.shown.prompt_table import ListQuery, TableQuery, csv_of, list_view, row_of, table_view
 from firecircle.web.viewer import viewer_of
+
+
+def _count_of(word: VerdictWord) -> Callable[[BatchLine], int]:
+    return lambda batch: batch.verdicts[word]
+
+
+COLUMNS: dict[str, Callable[[BatchLine], str | float]] = {
+    "batch": lambda batch: batch.name,
+    "judgements": lambda batch: sum(batch.verdicts.values()),
+    **{word: _count_of(word) for word in VERDICT_WORDS},
+    "began": lambda batch: batch.began,
+}
 
 
 class BatchQuery(TableQuery):
@@ -31,7 +44,12 @@ class BatchQuery(TableQuery):
 
 def batches_page(request: Request) -> Response:
     """All batches."""
-    return page_response(request, "batches.html", batches=list_batches(viewer_of(request).store.database))
+    given = filled_in(request)
+    batches = list_batches(viewer_of(request).store.database)
+    listed = list_view(batches, COLUMNS, parameters_as(ListQuery, given), given)
+    if isinstance(listed, str):
+        return csv_response(listed, "batches")
+    return page_response(request, "batches.html", table=listed)
 
 
 def batch_page(request: Request) -> Response:
@@ -55,7 +73,7 @@ def batch_page(request: Request) -> Response:
         rows.sort(key=lambda row: not row.counts_as("different"))
     table = table_view(columns, rows, query, filled_in(request))
     if query.format == "csv":
-        return csv_response(table, name)
+        return csv_response(csv_of(table), name)
     judged = [change.after for change in changes.values()]
     labelled = [one for one in judged if is_attack(one.label) or is_benign(one.label)]
     return page_response(

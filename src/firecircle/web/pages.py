@@ -41,7 +41,7 @@ from firecircle.web.rendering import turns_json
 from firecircle.web.reviewing import reviews
 from firecircle.web.shown.page import CirclePage, caption_of, page_of
 from firecircle.web.shown.passages import changes, earlier_turns, shown_layers
-from firecircle.web.shown.prompt_table import Listing, TableQuery, TableView, csv_of, row_of, table_view
+from firecircle.web.shown.prompt_table import Listing, TableQuery, csv_of, row_of, table_view
 from firecircle.web.viewer import circle_asked_for, viewer_of
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def circles_page(request: Request) -> Response:
         trouble = plain_detail(RequestError(422, str(wrong)))
     if as_csv and not trouble:
         rows = [row_of(one.id, one.label, one.title, one) for one in page.circles]
-        return csv_response(table_view(("circle",), rows, TableQuery(format="csv"), given), "circles")
+        return csv_response(csv_of(table_view(("circle",), rows, TableQuery(format="csv"), given)), "circles")
     filters = {name: value for name, value in given.items() if name not in ("before", "start")}
     older = None
     if page.next_before:
@@ -371,11 +371,11 @@ def page_response(request: Request, template: str, *, status: int = 200, **value
     return HTMLResponse(text, status_code=status)
 
 
-def csv_response(table: TableView, name: str) -> Response:
-    """All rows of a table as a file for a spreadsheet."""
+def csv_response(table: str, name: str) -> Response:
+    """A file for a spreadsheet."""
     told = re.sub(r"[^0-9A-Za-z_-]", "_", name)[:60]
     headers = {"content-disposition": f'attachment; filename="{told}.csv"'}
-    return Response(csv_of(table), media_type="text/csv", headers=headers)
+    return Response(table, media_type="text/csv", headers=headers)
 
 
 def refusal_page(request: Request, refusal: RequestError) -> Response:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
@@ -22,7 +22,7 @@ from firecircle.telling.answers import all_answers
 from firecircle.telling.words import shown_pause
 from firecircle.web.api.reading import filled_in, parameters_as, query_as
 from firecircle.web.api.runs import line_of, run_asked_for, run_lines, verdicts_by_arm
-from firecircle.web.api.shapes import Name
+from firecircle.web.api.shapes import Name, RunLine
 from firecircle.web.judgements import (
     MOST,
     MOST_UNFINISHED,
@@ -39,7 +39,7 @@ from firecircle.web.problems import RequestError
 from firecircle.web.reports import figures_at_once, figures_of, report_of
 from firecircle.web.shown.page import Caption, page_of
 from firecircle.web.shown.passages import ShownLayer, earlier_turns, shown_layers
-from firecircle.web.shown.prompt_table import TableQuery, TableView, table_view
+from firecircle.web.shown.prompt_table import ListQuery, TableQuery, TableView, csv_of, list_view, table_view
 from firecircle.web.shown.run_plots import run_plots
 from firecircle.web.viewer import viewer_of
 
@@ -53,6 +53,21 @@ SITTING = 20
 """How many sitting circles a run's page lists; the list of circles has the rest."""
 LOCKED = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """What is drawn or saved from a report has its style inside and runs nothing."""
+
+
+def _cost(run: RunLine) -> float | None:
+    costs = [arm.cost_usd for arm in run.arms if arm.cost_usd is not None]
+    return sum(costs) if costs else None
+
+
+COLUMNS: dict[str, Callable[[RunLine], str | float | None]] = {
+    "run": lambda run: run.run_id,
+    "state": lambda run: run.state,
+    "progress": lambda run: sum(arm.records for arm in run.arms) / (run.total * len(run.arms) or 1),
+    "arms": lambda run: len(run.arms),
+    "cost": _cost,
+    "began": lambda run: run.started_at,
+}
 
 
 class OneRecord(Shape):
@@ -74,7 +89,11 @@ class ComparedRuns(TableQuery):
 
 def runs_page(request: Request) -> Response:
     """All runs."""
-    return page_response(request, "runs.html", runs=run_lines())
+    given = filled_in(request)
+    listed = list_view(run_lines(), COLUMNS, parameters_as(ListQuery, given), given)
+    if isinstance(listed, str):
+        return csv_response(listed, "runs")
+    return page_response(request, "runs.html", table=listed)
 
 
 def run_page(request: Request) -> Response:
@@ -86,7 +105,7 @@ def run_page(request: Request) -> Response:
     arms = [arm for arm in run.about.arms if query.arm in (None, arm)]
     table = table_view(arms, rows_of(judgements, query, arms, threshold), query, given)
     if query.format == "csv":
-        return csv_response(table, run.about.run_id)
+        return csv_response(csv_of(table), run.about.run_id)
     circles = viewer_of(request).store.circles
     of_run = Filters(run_id=run.about.run_id)
     figures = figures_at_once(run)
@@ -215,7 +234,7 @@ def compare_page(request: Request) -> Response:
     )
     table = table_view([run.about.run_id for run in runs], rows, query, given)
     if query.format == "csv":
-        return csv_response(table, f"{query.first}-{query.second}-{arm}")
+        return csv_response(csv_of(table), f"{query.first}-{query.second}-{arm}")
     linked = _linked(table, viewer_of(request).store.circles, *sources)
     return page_response(
         request,

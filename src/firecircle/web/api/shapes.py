@@ -135,7 +135,7 @@ class CircleQuery(Filters):
     order: Order | None = None
     """By which figure, the greatest first; without it the newest come first."""
     rising: bool = False
-    """With `order`: the smallest first."""
+    """With `order`: the smallest figure first, words from Z."""
     start: int = Field(default=0, ge=0, le=10**9)
     """With `order`: how many to pass by, instead of `before`."""
     since: float | None = Field(default=None, ge=0, le=1e11)

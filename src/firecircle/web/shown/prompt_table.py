@@ -1,12 +1,12 @@
-"""One table for batches and runs: a row a prompt, a column an arm or a batch; chips, order, pages, CSV."""
+"""One table for lists and for the prompts of batches and runs: chips, order, pages, CSV."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Generic, Literal, TypeVar, get_args
 from urllib.parse import quote, urlencode
 
 from pydantic import Field
@@ -16,22 +16,32 @@ from firecircle.shapes import Shape
 from firecircle.store.finding import CircleSummary
 from firecircle.telling.safe_text import line_with_codes, without_formula
 from firecircle.verdict import VerdictWord, mistake_of
+from firecircle.web.problems import RequestError
 
 ROWS = 50
+Item = TypeVar("Item")
+Value = str | float | None
 Kind = Literal["alarm", "unsure", "no_alarm", "unread", "wrong", "different", "failed"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """What the chips over a table show, beside all of it."""
 
 
-class TableQuery(Shape):
+class ListQuery(Shape):
     """Which rows of a table, in which order, and from where on."""
 
-    show: Kind | None = None
-    order: Literal["prompt", "label"] | int | None = None
-    """By the prompt's name, its label, or the F of the column with this number, from 0."""
+    order: str | int | None = None
+    """By which column."""
     rising: bool = False
     start: int = Field(default=0, ge=0, le=10**9)
     format: Literal["html", "csv"] = "html"
+
+
+class TableQuery(ListQuery):
+    """Which prompts of a table, a row each."""
+
+    show: Kind | None = None
+    order: Literal["prompt", "label", "patterns"] | int | None = None
+    """By the prompt's name, its label, its patterns, or the F of the column with this number, from 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,19 +129,40 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableView(Listing):
+class ListView(Listing, Generic[Item]):
     """The part of a table that a page shows, and the addresses of its other parts."""
 
-    columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[Item, ...]
     matching: int
+    start: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableView(ListView[Row]):
+    """A row a prompt, a column an arm or a batch."""
+
+    columns: tuple[str, ...]
     counts: dict[str, int]
     query: TableQuery
 
-    @property
-    def has_more(self) -> bool:
-        """Whether rows follow."""
-        return self.query.start + len(self.rows) < self.matching
+
+def list_view(
+    rows: Sequence[Item],
+    columns: Mapping[str, Callable[[Item], Value]],
+    query: ListQuery,
+    given: dict[str, str],
+) -> ListView[Item] | str:
+    """The rows that a query asks for, as a page of a list or whole as CSV; at first they stay in order."""
+    if query.order is not None and query.order not in columns:
+        raise RequestError(422, f"order: one of {', '.join(columns)}")
+    order = str(query.order) if query.order is not None else None
+    if order:
+        names = isinstance(next(map(columns[order], rows), None), str)
+        rows = _in_order(rows, columns[order], falling=names == query.rising)
+    if query.format == "csv":
+        return _csv(list(columns), ([value(row) for value in columns.values()] for row in rows))
+    page = tuple(rows[query.start : query.start + ROWS])
+    return ListView(given, order, query.rising, rows=page, matching=len(rows), start=query.start)
 
 
 def table_view(
@@ -140,13 +171,7 @@ def table_view(
     """The rows that a query asks for; counts are of all rows."""
     chosen = [row for row in rows if query.show is None or row.counts_as(query.show)]
     if query.order is not None:
-        # Rows without the value come last, whichever way the others go.
-        key = _key(query.order)
-        present = [row for row in chosen if key(row) is not None]
-        absent = [row for row in chosen if key(row) is None]
-        falling = isinstance(query.order, int)
-        present.sort(key=lambda row: key(row) or "", reverse=falling != query.rising)
-        chosen = present + absent
+        chosen = _in_order(chosen, _key(query.order), falling=isinstance(query.order, int) != query.rising)
     shown = chosen if query.format == "csv" else chosen[query.start : query.start + ROWS]
     counts: dict[str, int] = {kind: sum(row.counts_as(kind) for row in rows) for kind in KINDS}
     counts["all"] = len(rows)
@@ -158,9 +183,17 @@ def table_view(
         columns=tuple(columns),
         rows=tuple(shown),
         matching=len(chosen),
+        start=query.start,
         counts=counts,
         query=query,
     )
+
+
+def _in_order(rows: Sequence[Item], key: Callable[[Item], Value], *, falling: bool) -> list[Item]:
+    """Rows without the value come last, whichever way the others go."""
+    present = [row for row in rows if key(row) is not None]
+    present.sort(key=lambda row: key(row) or 0, reverse=falling)
+    return present + [row for row in rows if key(row) is None]
 
 
 def _key(order: str | int) -> Callable[[Row], str | float | None]:
@@ -168,6 +201,8 @@ def _key(order: str | int) -> Callable[[Row], str | float | None]:
         return lambda row: row.name
     if order == "label":
         return lambda row: row.label
+    if order == "patterns":
+        return lambda row: " ".join(row.pattern_types) or None
 
     def falsehood(row: Row) -> float | None:
         entry = row.entries[int(order)] if 0 <= int(order) < len(row.entries) else None
@@ -177,25 +212,35 @@ def _key(order: str | int) -> Callable[[Row], str | float | None]:
 
 
 def csv_of(view: TableView) -> str:
-    """What a table shows, all pages of it; no cell is a formula."""
+    """What a table shows, all pages of it."""
+    heads = [words for column in view.columns for words in (f"{column} verdict", f"{column} F")]
+    told = (
+        [
+            row.name,
+            row.label,
+            *(
+                value
+                for one in row.entries
+                for value in ((one.verdict, one.falsehood) if one else (None, None))
+            ),
+            " ".join(row.pattern_types),
+            row.words,
+        ]
+        for row in view.rows
+    )
+    return _csv(["prompt", "label", *heads, "patterns", "words"], told)
+
+
+def _csv(heads: Sequence[str], rows: Iterable[Sequence[Value]]) -> str:
+    """A file for a spreadsheet; no cell is a formula."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    heads = [words for column in view.columns for words in (f"{column} verdict", f"{column} F")]
-    writer.writerow([_cell(words) for words in ("prompt", "label", *heads, "patterns", "words")])
-    for row in view.rows:
-        found = [
-            value
-            for entry in row.entries
-            for value in (
-                (entry.verdict, "" if entry.falsehood is None else f"{entry.falsehood:g}")
-                if entry
-                else ("", "")
-            )
-        ]
-        told = (row.name, row.label or "", *found, " ".join(row.pattern_types), row.words)
-        writer.writerow([_cell(value) for value in told])
+    for row in (heads, *rows):
+        writer.writerow([_cell(value) for value in row])
     return file.getvalue()
 
 
-def _cell(text: str) -> str:
-    return without_formula(line_with_codes(text, None))
+def _cell(value: Value) -> str:
+    if isinstance(value, str):
+        return without_formula(line_with_codes(value, None))
+    return "" if value is None else f"{value:.15g}"
