@@ -82,7 +82,7 @@ AFTER_ALARMS = ("always_1",)
 
 @cache
 def _tables() -> dict[str, Any]:
-    written = resources.files("firecircle.lab.redteam").joinpath("attacks.toml").read_text("utf-8")
+    written = resources.files("firecircle.lab").joinpath("redteam.toml").read_text("utf-8")
     return tomllib.loads(written)
 
 
