@@ -9,7 +9,7 @@ from inline_snapshot import snapshot
 from rich.console import Console
 
 from firecircle import Event, FireCircleConfig, fire_circle_evaluate
-from firecircle.cli.report.table import TableView, line_of
+from firecircle.cli.live_table import TableView, line_of
 from firecircle.telling.table import VoiceTable
 from tests.cli.running import steady
 from tests.scripted import PROMPT, Script, circle, says

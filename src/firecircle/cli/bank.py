@@ -36,7 +36,7 @@ from firecircle.cli.output import (
     section,
     short_id,
 )
-from firecircle.cli.report.report import quoted
+from firecircle.cli.report import quoted
 from firecircle.errors import ConfigError
 from firecircle.store.bank.bank import GUIDED_TYPES, guidance_text
 from firecircle.store.bank.entries import BankEntry, FullEntry, Relevant, Sighting

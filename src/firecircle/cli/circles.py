@@ -16,6 +16,7 @@ from rich.text import Text
 from firecircle.circle.measures import Dissent
 from firecircle.circle.panel import Panel
 from firecircle.cli.evaluate.request import Request
+from firecircle.cli.live_table import TableView
 from firecircle.cli.options import (
     RARE,
     AsJson,
@@ -44,14 +45,13 @@ from firecircle.cli.output import (
     section,
     short_id,
 )
-from firecircle.cli.report.report import (
+from firecircle.cli.report import (
     circle_report,
     lost_report,
     panel_report,
     transcript,
     unfinished_report,
 )
-from firecircle.cli.report.table import TableView
 from firecircle.errors import ConfigError, StoreError, install_command
 from firecircle.metrics import metrics_of_circle, metrics_of_panel
 from firecircle.store.finding import CircleSummary, Page

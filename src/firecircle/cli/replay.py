@@ -22,10 +22,10 @@ from firecircle.circle.plausible import require_plausible
 from firecircle.circle.result import SCHEMA_VERSION, CircleRecord, FireCircleResult
 from firecircle.cli.evaluate.compact import print_failure, print_result
 from firecircle.cli.evaluate.request import Request
+from firecircle.cli.live_table import following
 from firecircle.cli.options import AlarmRuleOption, JsonForm, ResultAsJson, Threshold, Verbose
 from firecircle.cli.output import console_on, print_all, printable_line
-from firecircle.cli.report.report import circle_report, unfinished_report
-from firecircle.cli.report.table import following
+from firecircle.cli.report import circle_report, unfinished_report
 from firecircle.cli.trouble import STATUS, TROUBLE, complain
 from firecircle.convene import replay_circle, with_calibration
 from firecircle.errors import ConfigError, EvaluationError

@@ -17,7 +17,7 @@ from firecircle.cli.output import (
     printable_line,
     short_id,
 )
-from firecircle.cli.report.report import quoted
+from firecircle.cli.report import quoted
 from firecircle.store.bank.blindspots import Blindspot, Blindspots, ByLabel
 from firecircle.telling.words import counted
 

@@ -17,9 +17,9 @@ from firecircle.circle.result import FireCircleResult
 from firecircle.cli.evaluate.compact import print_failure, print_result
 from firecircle.cli.evaluate.inputs import save_session, text_of
 from firecircle.cli.evaluate.request import Request, warn_of_unsaved
+from firecircle.cli.live_table import following
 from firecircle.cli.output import VERDICT_STYLES, console_on, print_all, print_json, printable_line
-from firecircle.cli.report.report import circle_report, glance_report, panel_report, unfinished_report
-from firecircle.cli.report.table import following
+from firecircle.cli.report import circle_report, glance_report, panel_report, unfinished_report
 from firecircle.cli.trouble import INTERRUPTED, NO_ALARM, STATUS, TROUBLE, complain
 from firecircle.conversation.arc import Conversation
 from firecircle.conversation.judging import judge_conversation

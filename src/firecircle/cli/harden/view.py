@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.text import Text
 
 from firecircle.cli.output import Line, console_on, print_json, print_sections, printable_line
-from firecircle.cli.report.report import quoted
+from firecircle.cli.report import quoted
 from firecircle.lab.hardening.measuring import FAIR, Hardening, Said, attacks
 from firecircle.lab.hardening.wording import Addressed, Wording
 from firecircle.lab.statistics import Estimate

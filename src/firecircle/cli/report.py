@@ -19,6 +19,7 @@ from firecircle.circle.result import (
     Usages,
 )
 from firecircle.cli.evaluate.request import Request
+from firecircle.cli.live_table import TableView, style_of
 from firecircle.cli.output import (
     VERDICT_STYLES,
     Line,
@@ -29,7 +30,6 @@ from firecircle.cli.output import (
     section,
     short_id,
 )
-from firecircle.cli.report.table import TableView, style_of
 from firecircle.evaluation import GroundedQuote, NeutrosophicEvaluation
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import is_embedded
