@@ -133,7 +133,7 @@ def test_a_mistake_of_ours_is_no_alarm(cli: Cli, monkeypatch: pytest.MonkeyPatch
     def broken(_: object) -> int:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr("firecircle.cli.evaluate.command.judge", broken)
+    monkeypatch.setattr("firecircle.cli.evaluate.judging.judge", broken)
     ran = cli("evaluate", "hello")
     assert ran.status == 2
     assert "ZeroDivisionError" in ran.err

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firecircle.cli.output import printable, printable_line
-from firecircle.telling.safe_text import shortened
+from firecircle.telling.safe_text import printable, printable_line, shortened
 
 
 @pytest.mark.parametrize(

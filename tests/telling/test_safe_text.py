@@ -8,7 +8,6 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firecircle.cli.output import printable
 from firecircle.telling.safe_text import (
     HIDDEN_RANGES,
     STACKING_RANGES,
@@ -16,6 +15,7 @@ from firecircle.telling.safe_text import (
     line_quoting,
     line_with_codes,
     name_with_codes,
+    printable,
     with_codes,
     without_hidden,
 )

@@ -27,19 +27,12 @@ from firecircle.cli.options import (
     with_options,
     written_whole,
 )
-from firecircle.cli.output import (
-    Line,
-    console_on,
-    print_json,
-    print_sections,
-    printable_line,
-    section,
-    short_id,
-)
+from firecircle.cli.output import Line, console_on, print_json, print_sections, section, short_id
 from firecircle.cli.report import quoted
 from firecircle.errors import ConfigError
 from firecircle.store.bank.bank import GUIDED_TYPES, guidance_text
 from firecircle.store.bank.entries import BankEntry, FullEntry, Relevant, Sighting
+from firecircle.telling.safe_text import printable_line
 from firecircle.telling.words import counted, time_text
 
 if TYPE_CHECKING:

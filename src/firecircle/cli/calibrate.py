@@ -331,7 +331,8 @@ def _show(
 ) -> None:
     import sys
 
-    from firecircle.cli.output import console_on, print_json, printable_line, section
+    from firecircle.cli.output import console_on, print_json, section
+    from firecircle.telling.safe_text import printable_line
     from firecircle.telling.words import counted
 
     if as_json:
@@ -366,7 +367,7 @@ def _show(
 
 def _left_out(reading: _Reading) -> Iterator[str]:
     """What was not counted, and why, a line for each reason."""
-    from firecircle.cli.output import printable_line
+    from firecircle.telling.safe_text import printable_line
     from firecircle.telling.words import counted
 
     if reading.repeated:

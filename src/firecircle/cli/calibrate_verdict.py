@@ -184,7 +184,8 @@ def fit_and_show(gathered: Gathered, store: VerdictStore, *, write: bool, as_jso
 def _show(fitted: FittedVerdict, gathered: Gathered, *, kept: bool) -> None:
     import sys
 
-    from firecircle.cli.output import console_on, printable_line
+    from firecircle.cli.output import console_on
+    from firecircle.telling.safe_text import printable_line
 
     console = console_on(sys.stdout)
     calibration, fit = fitted.calibration, fitted.calibration.fit
@@ -220,8 +221,9 @@ def show_stated_error(gathered: Gathered, error: float, *, as_json: bool) -> int
     """Propose thresholds for a stated error, from the highest F of labelled circles."""
     import numpy as np
 
-    from firecircle.cli.output import print_json, printable_line
+    from firecircle.cli.output import print_json
     from firecircle.lab.statistics.selective import stated_error
+    from firecircle.telling.safe_text import printable_line
 
     words = gathered.words
     highest = np.nanmax(words.falsehood.reshape(len(words.attack), -1), axis=1)
@@ -264,7 +266,7 @@ def show_list(store: VerdictStore, *, as_json: bool) -> int:
 def _line(one: VerdictCalibration) -> str:
     from datetime import UTC, datetime
 
-    from firecircle.cli.output import printable_line
+    from firecircle.telling.safe_text import printable_line
 
     fit = one.fit
     day = f"{datetime.fromtimestamp(fit.fitted_at, UTC):%Y-%m-%d}, " if fit.fitted_at else ""

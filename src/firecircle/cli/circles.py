@@ -40,8 +40,6 @@ from firecircle.cli.output import (
     print_all,
     print_json,
     print_line,
-    printable,
-    printable_line,
     section,
     short_id,
 )
@@ -56,6 +54,7 @@ from firecircle.errors import ConfigError, StoreError, install_command
 from firecircle.metrics import metrics_of_circle, metrics_of_panel
 from firecircle.store.finding import CircleSummary, Page
 from firecircle.store.rows import CircleOrPanel
+from firecircle.telling.safe_text import printable, printable_line
 from firecircle.telling.table import table_of_circle
 from firecircle.telling.words import STOP_WORDS, counted, time_text
 from firecircle.thresholds import format_figure
@@ -90,9 +89,9 @@ def list_circles(
     firecircle circles list --alarm --since 7d
     firecircle circles list --text '"as we agreed" invoice' --pattern temporal_inconsistency
     """
-    from firecircle.cli.output import printable_line
     from firecircle.store.finding import Filters
     from firecircle.store.opening import open_store
+    from firecircle.telling.safe_text import printable_line
 
     given = given.narrowed(where)
     filters = given.filters(store).model_copy(update={"split": True if split else None})

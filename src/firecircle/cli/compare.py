@@ -12,10 +12,10 @@ from rich.text import Text
 
 from firecircle.cli.lab.running import table_console
 from firecircle.cli.options import AsJson, StoreOption
-from firecircle.cli.output import console_on, print_json, printable_line, short_id
+from firecircle.cli.output import console_on, print_json, short_id
 from firecircle.cli.trouble import require_lab
 from firecircle.errors import ConfigError
-from firecircle.telling.safe_text import shortened
+from firecircle.telling.safe_text import printable_line, shortened
 from firecircle.telling.words import counted
 from firecircle.verdict import SHOWN, VerdictWord
 

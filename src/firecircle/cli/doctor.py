@@ -21,16 +21,7 @@ from firecircle.circle.config import LARGEST_CIRCLE, quorum_of
 from firecircle.circle.panel import Panel
 from firecircle.circle.voice import Voice
 from firecircle.cli.options import AsJson, names_in
-from firecircle.cli.output import (
-    Line,
-    Section,
-    console_on,
-    outcomes_of,
-    print_json,
-    print_line,
-    printable_line,
-    section,
-)
+from firecircle.cli.output import Line, Section, console_on, outcomes_of, print_json, print_line, section
 from firecircle.cli.trouble import in_options
 from firecircle.convene import SeatedPanel
 from firecircle.errors import ConfigError, EvaluationError, MissingKeyError
@@ -39,6 +30,7 @@ from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.request import JudgingRequest, configure_by_file
 from firecircle.settings import current_settings
 from firecircle.store.check import Salvaged, StoreCheck, check_store, salvage
+from firecircle.telling.safe_text import printable_line
 from firecircle.telling.words import FAILURE_WORDS, counted
 from firecircle.thresholds import reaches
 from firecircle.voices.hosted.families import FamilyVoice, stand_ins

@@ -47,7 +47,8 @@ def _print(console: Console, chosen: list[Example]) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from firecircle.cli.output import print_line, printable_line
+    from firecircle.cli.output import print_line
+    from firecircle.telling.safe_text import printable_line
 
     group = ""
     for example in chosen:

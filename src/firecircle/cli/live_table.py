@@ -28,9 +28,9 @@ from firecircle.circle.events import (
     VoiceRecruited,
     VoiceRetried,
 )
-from firecircle.cli.output import bar, print_line, printable_line
+from firecircle.cli.output import bar, print_line
 from firecircle.telling.answers import ALARM_SYMBOL, LOST_SYMBOL, RESERVE_SYMBOL, SYMBOL_MEANINGS, cares_about
-from firecircle.telling.safe_text import shortened
+from firecircle.telling.safe_text import printable_line, shortened
 from firecircle.telling.table import Cell, VoiceTable
 from firecircle.telling.words import FAILURE_WORDS, ROUND_WORDS, STOP_WORDS
 from firecircle.thresholds import format_figure, reaches

@@ -262,7 +262,7 @@ class _Names(logging.Handler):
 
 
 def _say(line: str) -> None:
-    from firecircle.cli.output import printable_line
+    from firecircle.telling.safe_text import printable_line
 
     if sys.stderr is not None:
         print(printable_line(line), file=sys.stderr, flush=True)

@@ -14,7 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.main import IncEx
 
 from firecircle.cli.evaluate.compact import CompactResult, compact_failure, compact_result
-from firecircle.cli.output import printable_line
 from firecircle.errors import FireCircleError
 from firecircle.guard import PromptGuard
 from firecircle.names import EvaluationMode, ModeName
@@ -23,6 +22,7 @@ from firecircle.shapes import config_error
 from firecircle.store.bank.blindspots import Blindspots, find_blindspots
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store
+from firecircle.telling.safe_text import printable_line
 from firecircle.verdict import VerdictWord
 
 INSTRUCTIONS = (

@@ -23,17 +23,9 @@ from firecircle.circle.quorum import (
     judge_quorum,
 )
 from firecircle.cli.options import AsJson, names_in
-from firecircle.cli.output import (
-    bar,
-    console_on,
-    print_json,
-    print_line,
-    print_sections,
-    printable_line,
-    section,
-)
+from firecircle.cli.output import bar, console_on, print_json, print_line, print_sections, section
 from firecircle.errors import ConfigError
-from firecircle.telling.safe_text import shortened
+from firecircle.telling.safe_text import printable_line, shortened
 from firecircle.telling.words import counted
 
 

@@ -24,7 +24,7 @@ from firecircle.cli.evaluate.compact import print_failure, print_result
 from firecircle.cli.evaluate.request import Request
 from firecircle.cli.live_table import following
 from firecircle.cli.options import AlarmRuleOption, JsonForm, ResultAsJson, Threshold, Verbose
-from firecircle.cli.output import console_on, print_all, printable_line
+from firecircle.cli.output import console_on, print_all
 from firecircle.cli.report import circle_report, unfinished_report
 from firecircle.cli.trouble import STATUS, TROUBLE, complain
 from firecircle.convene import replay_circle, with_calibration
@@ -32,6 +32,7 @@ from firecircle.errors import ConfigError, EvaluationError
 from firecircle.metrics import metrics_of_circle
 from firecircle.names import BATCH_KIND, VERDICT_KIND
 from firecircle.shapes import config_error
+from firecircle.telling.safe_text import printable_line
 from firecircle.telling.words import STOP_WORDS, counted
 from firecircle.thresholds import format_figure
 from firecircle.verdict import SHOWN

@@ -20,16 +20,7 @@ from firecircle.circle.result import (
 )
 from firecircle.cli.evaluate.request import Request
 from firecircle.cli.live_table import TableView, style_of
-from firecircle.cli.output import (
-    VERDICT_STYLES,
-    Line,
-    Section,
-    bar,
-    printable,
-    printable_line,
-    section,
-    short_id,
-)
+from firecircle.cli.output import VERDICT_STYLES, Line, Section, bar, section, short_id
 from firecircle.evaluation import GroundedQuote, NeutrosophicEvaluation
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import is_embedded
@@ -44,6 +35,7 @@ from firecircle.telling.patterns import (
     with_names,
 )
 from firecircle.telling.quorum import quorum_line
+from firecircle.telling.safe_text import printable, printable_line
 from firecircle.telling.table import table_of_circle, table_of_panel
 from firecircle.telling.talking import talk_sentences
 from firecircle.telling.verdict import (

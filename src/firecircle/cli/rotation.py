@@ -30,7 +30,7 @@ from firecircle.cli.options import (
     refuse_json_beside_export,
     refuse_to_replace,
 )
-from firecircle.cli.output import bar, console_on, print_json, print_sections, printable_line, section
+from firecircle.cli.output import bar, console_on, print_json, print_sections, section
 from firecircle.errors import ConfigError, StoreError
 from firecircle.names import EvaluationMode
 from firecircle.prompt import MultiNeutrosophicPrompt
@@ -50,7 +50,7 @@ from firecircle.store.circles import CircleStore
 from firecircle.store.finding import CircleSummary, Filters
 from firecircle.store.opening import open_store
 from firecircle.telling.answers import CHAIR_SYMBOL
-from firecircle.telling.safe_text import shortened
+from firecircle.telling.safe_text import printable_line, shortened
 from firecircle.telling.words import counted, time_text
 
 if TYPE_CHECKING:

@@ -12,10 +12,11 @@ from rich.text import Text
 
 from firecircle.catalog import find_characteristics, original_of, seatable_families
 from firecircle.circle.base_config import EvaluationConfig
-from firecircle.cli.output import console_on, outcomes_of, print_json, print_line, printable_line, section
+from firecircle.cli.output import console_on, outcomes_of, print_json, print_line, section
 from firecircle.errors import ConfigError, MissingKeyError
 from firecircle.names import DEFAULT_MODELS, is_embedded, is_family, is_local
 from firecircle.settings import current_settings
+from firecircle.telling.safe_text import printable_line
 from firecircle.voices.hosted.families import (
     ModelList,
     Resolution,

@@ -17,7 +17,6 @@ from typing import TextIO
 
 from typer.exceptions import TyperException
 
-from firecircle.cli.output import printable_line
 from firecircle.errors import (
     ConfigError,
     FireCircleError,
@@ -25,6 +24,7 @@ from firecircle.errors import (
     UnknownModelError,
     install_command,
 )
+from firecircle.telling.safe_text import printable_line
 from firecircle.verdict import VerdictWord
 
 NO_ALARM, ALARM, TROUBLE, UNREAD, INCOMPLETE, INTERRUPTED = 0, 1, 2, 3, 4, 130

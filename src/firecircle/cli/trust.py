@@ -30,8 +30,9 @@ def trust(
     """
     from pathlib import Path
 
-    from firecircle.cli.output import print_json, print_outcome, printable_line
+    from firecircle.cli.output import print_json, print_outcome
     from firecircle.settings import FILE_NAME, forget_settings, settings_to_trust, trusted_files
+    from firecircle.telling.safe_text import printable_line
 
     trusted = trusted_files()
     file = Path(folder).absolute() / FILE_NAME

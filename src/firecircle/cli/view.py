@@ -66,7 +66,8 @@ def view(
     firecircle view --host 0.0.0.0 --token "$(openssl rand -hex 16)" --no-browser
     firecircle view --public-url https://circles.example.org --behind-proxy --token "$TOKEN" --no-browser
     """
-    from firecircle.cli.output import print_json, printable_line
+    from firecircle.cli.output import print_json
+    from firecircle.telling.safe_text import printable_line
 
     try:
         import jinja2  # noqa: F401 - only whether it is there

@@ -17,7 +17,7 @@ from firecircle.catalog import (
 )
 from firecircle.circle.base_config import EvaluationConfig
 from firecircle.cli.options import AsJson
-from firecircle.cli.output import outcomes_of, printable_line
+from firecircle.cli.output import outcomes_of
 from firecircle.errors import ConfigError
 from firecircle.names import (
     NEURAL_MODEL,
@@ -29,6 +29,7 @@ from firecircle.names import (
 )
 from firecircle.request import default_models
 from firecircle.settings import current_settings
+from firecircle.telling.safe_text import printable_line
 from firecircle.voices.hosted.providers import Provider, known_providers, locate, provider_of
 from firecircle.voices.hosted.usage import FREE, Rates, Tariff, listed_rates, rates_of, tariff_of
 from firecircle.voices.readiness import (
@@ -139,7 +140,8 @@ def _voice_document(voice: VoiceEntry) -> dict[str, Any]:
 def _show_hosts(console: Console, hosts: Sequence[HostEntry]) -> None:
     from rich.text import Text
 
-    from firecircle.cli.output import print_line, printable_line
+    from firecircle.cli.output import print_line
+    from firecircle.telling.safe_text import printable_line
 
     for host in hosts:
         why = printable_line(host.state.why, 200)
@@ -158,7 +160,8 @@ def _show_hosts(console: Console, hosts: Sequence[HostEntry]) -> None:
 def _show_voices(console: Console, entries: Sequence[VoiceEntry]) -> None:
     from rich.text import Text
 
-    from firecircle.cli.output import print_line, printable_line, section
+    from firecircle.cli.output import print_line, section
+    from firecircle.telling.safe_text import printable_line
 
     for voice in entries:
         names = printable_line(" ".join(voice.names))

@@ -52,9 +52,9 @@ def test_a_wrapped_order_is_one_order() -> None:
 def test_time_grows_with_the_text_alone(piece: str) -> None:
     def seconds(size: int) -> float:
         text = piece * (size // len(piece))
-        began = time.perf_counter()
+        began = time.process_time()
         findings(text)
-        return time.perf_counter() - began
+        return time.process_time() - began
 
     seconds(2_000)
     assert seconds(80_000) < 60 * max(seconds(8_000), 0.005)

@@ -21,7 +21,7 @@ from firecircle.cli.batch.command import BatchOptions, EngineOptions, PartOption
 from firecircle.cli.batch.journal import FAILING
 from firecircle.cli.batch.judging import shared_layers
 from firecircle.cli.options import JudgingOptions, names_in
-from firecircle.cli.output import console_on, print_json, print_line, printable_line, progress, shown_span
+from firecircle.cli.output import console_on, print_json, print_line, progress, shown_span
 from firecircle.cli.trouble import ALARM, INCOMPLETE, INTERRUPTED, NO_ALARM, TROUBLE, complain
 from firecircle.engine.workers import Processes, Workers, usual_workers
 from firecircle.errors import ConfigError
@@ -31,6 +31,7 @@ from firecircle.lab.scan.summary import EscalationRequest, ScanSummary, summary_
 from firecircle.names import is_embedded
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.request import configure_by_file, offline_request
+from firecircle.telling.safe_text import printable_line
 from firecircle.telling.words import counted
 
 FRAMES_PER_SECOND = 4

@@ -22,18 +22,11 @@ from firecircle.cli.batch.command import FailOn
 from firecircle.cli.batch.journal import FAILING, BatchOutcome, Outcome
 from firecircle.cli.batch.reading import STANDARD_INPUT, Batch
 from firecircle.cli.options import written_whole
-from firecircle.cli.output import (
-    VERDICT_STYLES,
-    console_on,
-    pause_line,
-    print_line,
-    printable,
-    printable_line,
-)
+from firecircle.cli.output import VERDICT_STYLES, console_on, pause_line, print_line
 from firecircle.lab.datasets import Record
 from firecircle.lab.scan.summary import found_lines, share_lines
 from firecircle.names import Label
-from firecircle.telling.safe_text import shortened
+from firecircle.telling.safe_text import printable, printable_line, shortened
 from firecircle.telling.words import counted, verdict_counts
 from firecircle.thresholds import format_figure
 from firecircle.verdict import COUNTED, SHOWN, VERDICT_WORDS, VerdictWord

@@ -14,11 +14,11 @@ from firecircle.cli.output import (
     note_on_runs_left_out,
     print_json,
     print_sections,
-    printable_line,
     short_id,
 )
 from firecircle.cli.report import quoted
 from firecircle.store.bank.blindspots import Blindspot, Blindspots, ByLabel
+from firecircle.telling.safe_text import printable_line
 from firecircle.telling.words import counted
 
 FEW_QUOTES = 2

@@ -23,20 +23,13 @@ from firecircle.cli.check.findings import Finding, findings_in
 from firecircle.cli.check.prompts import FilePrompt, NotReadError, prompts_in
 from firecircle.cli.evaluate.request import store_for
 from firecircle.cli.options import require_writable
-from firecircle.cli.output import (
-    VERDICT_STYLES,
-    console_on,
-    pause_line,
-    print_json,
-    print_line,
-    printable_line,
-    progress,
-)
+from firecircle.cli.output import VERDICT_STYLES, console_on, pause_line, print_json, print_line, progress
 from firecircle.cli.trouble import ALARM, INCOMPLETE, INTERRUPTED, JUDGING_OPTIONS, NO_ALARM, TROUBLE
 from firecircle.errors import ConfigError
 from firecircle.names import CHECK_KIND
 from firecircle.request import checking_request, configure_by_file
 from firecircle.settings import Settings, current_settings
+from firecircle.telling.safe_text import printable_line
 from firecircle.telling.words import counted, verdict_counts
 from firecircle.thresholds import format_figure
 from firecircle.verdict import SHOWN, VERDICT_WORDS, VerdictWord

@@ -14,11 +14,12 @@ from firecircle.cli.check.baseline import Baseline
 from firecircle.cli.check.files import ChangedLines, is_changed
 from firecircle.cli.check.findings import Finding, fingerprint
 from firecircle.cli.check.prompts import FilePrompt
-from firecircle.cli.output import console_on, print_json, print_line, printable_line, progress
+from firecircle.cli.output import console_on, print_json, print_line, progress
 from firecircle.cli.trouble import ALARM, NO_ALARM, TROUBLE
 from firecircle.contradictions import MEANINGS, Contradiction, find_contradictions
 from firecircle.errors import ConfigError
 from firecircle.names import CONTRADICTIONS_KIND
+from firecircle.telling.safe_text import printable_line
 from firecircle.telling.words import counted
 
 if TYPE_CHECKING:

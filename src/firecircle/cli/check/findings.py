@@ -10,10 +10,10 @@ from firecircle.circle.pattern_types import UNCLASSIFIED, UNTYPED
 from firecircle.cli.batch.journal import Outcome
 from firecircle.cli.batch.view import LEVELS, SarifResult
 from firecircle.cli.check.prompts import FilePrompt
-from firecircle.cli.output import printable_line
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import OPERATOR_MODEL, SKILL_MODEL
 from firecircle.telling.patterns import gathered_quotes
+from firecircle.telling.safe_text import printable_line
 from firecircle.thresholds import format_figure, reaches
 from firecircle.verdict import VerdictWord
 from firecircle.voices.embedded import line_findings

@@ -17,10 +17,10 @@ from firecircle.circle.measures import account
 from firecircle.circle.result import Accounting, CallRecord, Usages
 from firecircle.circle.voice import Usage
 from firecircle.cli.evaluate.request import Request
-from firecircle.cli.output import console_on, print_json, printable_line
+from firecircle.cli.output import console_on, print_json
 from firecircle.convene import rehearse
 from firecircle.prompt import MultiNeutrosophicPrompt
-from firecircle.telling.safe_text import shortened
+from firecircle.telling.safe_text import printable_line, shortened
 from firecircle.telling.words import counted
 
 NOTES = (

@@ -12,12 +12,12 @@ from typing import BinaryIO
 from pydantic import ValidationError
 
 from firecircle.cli.options import require_writable, target_of
-from firecircle.cli.output import printable_line
 from firecircle.errors import ConfigError, PromptError
 from firecircle.examples import find_example
 from firecircle.prompt import MAX_LAYER_CHARS, EarlierTurn, MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory
 from firecircle.shapes import config_error
+from firecircle.telling.safe_text import printable_line
 
 LONGEST_BYTES = 4 * MAX_LAYER_CHARS
 """No layer within the limit takes more bytes than this."""

@@ -18,7 +18,7 @@ from firecircle.cli.evaluate.compact import print_failure, print_result
 from firecircle.cli.evaluate.inputs import save_session, text_of
 from firecircle.cli.evaluate.request import Request, warn_of_unsaved
 from firecircle.cli.live_table import following
-from firecircle.cli.output import VERDICT_STYLES, console_on, print_all, print_json, printable_line
+from firecircle.cli.output import VERDICT_STYLES, console_on, print_all, print_json
 from firecircle.cli.report import circle_report, glance_report, panel_report, unfinished_report
 from firecircle.cli.trouble import INTERRUPTED, NO_ALARM, STATUS, TROUBLE, complain
 from firecircle.conversation.arc import Conversation
@@ -31,7 +31,7 @@ from firecircle.names import EvaluationMode, is_person
 from firecircle.request import JudgingRequest, configure_by_file, offline_request
 from firecircle.store.opening import Store
 from firecircle.telling.conversation import headline, rows_of, sentences_about
-from firecircle.telling.safe_text import shortened
+from firecircle.telling.safe_text import printable_line, shortened
 from firecircle.verdict import WORST_FIRST
 
 

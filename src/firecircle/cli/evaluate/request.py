@@ -13,13 +13,13 @@ from firecircle.circle.base_config import EvaluationConfig
 from firecircle.circle.circumstances import Seating
 from firecircle.circle.config import FireCircleConfig
 from firecircle.cli.options import JsonForm
-from firecircle.cli.output import printable_line
 from firecircle.errors import ConfigError
 from firecircle.names import EvaluationMode, is_embedded
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory
 from firecircle.settings import current_settings
 from firecircle.store.opening import Store, open_store
+from firecircle.telling.safe_text import printable_line
 from firecircle.voices.readiness import keys_for, unusable_keys
 
 if TYPE_CHECKING:

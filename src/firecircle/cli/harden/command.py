@@ -140,8 +140,9 @@ def _measured(
 ) -> Hardening:
     import asyncio
 
-    from firecircle.cli.output import printable_line, progress
+    from firecircle.cli.output import progress
     from firecircle.lab.hardening.measuring import measure
+    from firecircle.telling.safe_text import printable_line
 
     total = len(cases) * (1 if changed is None else 2)
     with progress(f"asking {printable_line(voice)}: reply", total, after=0.0) as show_progress:

@@ -278,8 +278,9 @@ def votes(
 ) -> int:
     """Report the effective number of voices, error correlation, best subsets and weights of judges."""
     require_lab("lab votes", "duckdb")
-    from firecircle.cli.output import console_on, print_json, print_sections, printable_line
+    from firecircle.cli.output import console_on, print_json, print_sections
     from firecircle.lab.votes import read_votes, report_on_votes
+    from firecircle.telling.safe_text import printable_line
 
     table = read_votes(Path(file), judges=names_in(judges or (), "--judges"), gold=gold, threshold=threshold)
     report = report_on_votes(table)

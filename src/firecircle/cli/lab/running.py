@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from firecircle.cli.evaluate.request import store_for
-from firecircle.cli.output import console_on, pause_line, print_all, print_json, print_line, printable_line
+from firecircle.cli.output import console_on, pause_line, print_all, print_json, print_line
 from firecircle.cli.trouble import INCOMPLETE, INTERRUPTED, complain
 from firecircle.errors import StoreError
 from firecircle.lab.redteam import is_redteam, redteam_of
@@ -28,7 +28,7 @@ from firecircle.lab.runs.folder import RunFolder, register_run
 from firecircle.lab.runs.live import A_MOMENT, LOCKED, on_thread
 from firecircle.lab.runs.runner import Follower
 from firecircle.lab.runs.starting import complete
-from firecircle.telling.safe_text import shortened
+from firecircle.telling.safe_text import printable_line, shortened
 from firecircle.telling.words import counted, time_text
 from firecircle.voices.outages import Pause
 
