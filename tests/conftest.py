@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from firecircle.settings import FILE_VARIABLE
-from firecircle.store.opening import STORE_VARIABLE
+from firecircle.store.place import STORE_VARIABLE
 from firecircle.voices.hosted.chat import forget_quirks
 from tests.network import forbid_network
 

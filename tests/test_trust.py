@@ -28,7 +28,7 @@ from firecircle.lab.datasets import BadRow, read_dataset
 from firecircle.lab.plan import DatasetPlan, read_plan
 from firecircle.lab.runs.cases import fingerprint
 from firecircle.settings import FILE_VARIABLE, Settings, current_settings, forget_settings, user_folder
-from firecircle.store.opening import place_of
+from firecircle.store.place import place_of
 from firecircle.trust import ALLOWED, allowed_part
 from tests.cli.running import endpoint
 from tests.loopback import LoopbackServer, completion

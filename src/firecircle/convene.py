@@ -195,7 +195,8 @@ def _stored_calibration(config: FireCircleConfig, store: Store | None) -> Verdic
             return store.verdicts.find(config.models, config.max_rounds)
         if config.alarm_rule != "calibrated":
             return None
-        from firecircle.store.opening import open_store, place_of
+        from firecircle.store.opening import open_store
+        from firecircle.store.place import place_of
 
         place = place_of(None)
         if isinstance(place, Path) and not place.exists():

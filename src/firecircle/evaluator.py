@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from firecircle.circle.base_config import EvaluationConfig
+from firecircle.circle.classifying import classify_descriptions
 from firecircle.circle.config import FireCircleConfig
-from firecircle.circle.measures import account
 from firecircle.circle.panel import Panel
 from firecircle.circle.pattern_types import classify_pattern_heuristic
-from firecircle.circle.patterns import classify_descriptions
-from firecircle.circle.result import FireCircleResult
+from firecircle.circle.result import FireCircleResult, account
 from firecircle.errors import ConfigError, EvaluationError
 from firecircle.evaluation import EvaluationResult
 from firecircle.judge import Job, fire_circle_evaluate, judge

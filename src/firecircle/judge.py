@@ -176,7 +176,7 @@ async def _record(job: Job) -> AsyncIterator[Recording | None]:
     if job.store is None:
         yield None
         return
-    from firecircle.store.recorder import InBatch
+    from firecircle.store.sitting import InBatch
 
     place = None if job.record_id is None else InBatch(job.record_id, job.batch_began)
     loop, judging = asyncio.get_running_loop(), asyncio.current_task()

@@ -9,7 +9,6 @@ from pydantic import Field, model_validator
 
 from firecircle.circle.circumstances import Seating, readers_missing
 from firecircle.circle.columns import Cell, Judgement, cells_of
-from firecircle.circle.measures import account
 from firecircle.circle.naming import advisories_about
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import (
@@ -18,6 +17,7 @@ from firecircle.circle.result import (
     FireCircleResult,
     PatternObservation,
     Reason,
+    account,
     stand_ins_in,
 )
 from firecircle.circle.rules import AlarmRule

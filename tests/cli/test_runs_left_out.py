@@ -10,7 +10,7 @@ import pytest
 
 from firecircle import fire_circle_evaluate
 from firecircle.store.opening import Store, open_store
-from firecircle.store.recorder import InRun
+from firecircle.store.sitting import InRun
 from tests.cli.running import Ran, assert_one_line_of_trouble, flowing
 from tests.scripted import PROMPT, Script, circle, pattern, says
 from tests.store.bank.test_blindspots import turned

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from firecircle.store.opening import STORE_VARIABLE, open_store, place_of
+from firecircle.store.opening import open_store
+from firecircle.store.place import STORE_VARIABLE, place_of
 from tests.cli.running import ATTACK, TRIO, Ran, assert_one_line_of_trouble
 from tests.cli.telling import answers, says
 from tests.loopback import LoopbackServer, Script, failure

@@ -12,7 +12,8 @@ import pytest
 
 from firecircle import FireCircleConfig, MultiNeutrosophicPrompt, fire_circle_evaluate
 from firecircle.cli.main import run
-from firecircle.store.opening import STORE_VARIABLE, open_store
+from firecircle.store.opening import open_store
+from firecircle.store.place import STORE_VARIABLE
 from tests.cli.running import endpoint
 from tests.docs.shell import Typed, ran, shows, typed_in
 from tests.docs.test_pages import BLOCKS, PAGES

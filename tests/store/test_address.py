@@ -11,7 +11,8 @@ import pytest
 
 from firecircle import ConfigError
 from firecircle.errors import StoreError
-from firecircle.store.opening import STORE_VARIABLE, open_store, place_of
+from firecircle.store.opening import open_store
+from firecircle.store.place import STORE_VARIABLE, place_of
 
 Write = Callable[[str], Path]
 

@@ -8,7 +8,7 @@ from firecircle import FireCircleResult, fire_circle_evaluate
 from firecircle.circle.events import Event
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store, open_store
-from firecircle.store.recorder import InRun
+from firecircle.store.sitting import InRun
 from tests.scripted import PROMPT, circle
 from tests.store.samples import VOICES, script
 from tests.store.test_transfer import lines_of, taken_from

@@ -13,15 +13,15 @@ from typing import Any
 from firecircle.catalog import Limits
 from firecircle.circle import events
 from firecircle.circle.base_config import EvaluationConfig
+from firecircle.circle.budget import Budget, estimate_of
 from firecircle.circle.circumstances import Circumstances
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.grounding import peer_quotes
 from firecircle.circle.hearing import Hearing, hear
-from firecircle.circle.ledger import Budget, Ledger, RoundPage, estimate_of
-from firecircle.circle.measures import account
+from firecircle.circle.ledger import Ledger, RoundPage
 from firecircle.circle.panel import Panel, PanelListener
 from firecircle.circle.questions import Questions, reply_schema
-from firecircle.circle.result import CallRecord, DialogueRound, VoicePrompt, messages
+from firecircle.circle.result import CallRecord, DialogueRound, VoicePrompt, account, messages
 from firecircle.circle.voice import Peer, PeersOnDemand, Retry, Turn, Usage, Voice
 from firecircle.errors import BudgetError, EvaluationError
 from firecircle.evaluation import NeutrosophicEvaluation

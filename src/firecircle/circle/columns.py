@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from firecircle.circle.measures import account
-from firecircle.circle.panel import Panel
-from firecircle.circle.result import FireCircleResult, PatternObservation, Usages
+from firecircle.circle.result import FireCircleResult, PatternObservation, Usages, account
 from firecircle.circle.rules import AlarmRule
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.verdict import VerdictWord
+
+if TYPE_CHECKING:
+    from firecircle.circle.panel import Panel
 
 Cell = str | float | bool | None
 Kind = type[str] | type[int] | type[float] | type[bool]

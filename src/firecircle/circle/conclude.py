@@ -5,17 +5,15 @@ Because this module asks no voice, a stored circle can be concluded again, also 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from firecircle.catalog import ModelCharacteristics, group_of
 from firecircle.circle.calibrated import FEWEST_HEARD
 from firecircle.circle.circumstances import readers_missing
 from firecircle.circle.config import FireCircleConfig
-from firecircle.circle.grounding import grounded_in_reasoning
 from firecircle.circle.measures import (
     PERFORMATIVE_BELOW,
-    account,
     flips,
     influence_of,
     rival_verdicts,
@@ -24,15 +22,14 @@ from firecircle.circle.measures import (
     voice_scores,
 )
 from firecircle.circle.naming import advisories_about
-from firecircle.circle.pattern_types import UNTYPED, typing_from
-from firecircle.circle.patterns import last_lists, observe, sift
+from firecircle.circle.pattern_types import typing_from
+from firecircle.circle.patterns import last_lists, observe, reason_for, sift
 from firecircle.circle.quorum import Independence, QuorumVerdict, judge_quorum
 from firecircle.circle.result import (
     CircleRecord,
     DialogueRound,
     FireCircleResult,
-    Observation,
-    Reason,
+    account,
     active_voices,
     last_words,
     zombie_voices,
@@ -41,7 +38,6 @@ from firecircle.circle.rules import AlarmRule
 from firecircle.errors import QuorumError
 from firecircle.evaluation import NeutrosophicEvaluation, spread
 from firecircle.languages import unread_advisory
-from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.thresholds import reaches
 from firecircle.verdict import verdict_word
 
@@ -267,52 +263,3 @@ def aggregate_consensus(
     if highest is None:
         raise QuorumError("Cannot reach consensus: no active voice was heard", model="fire_circle")
     return highest.falsehood
-
-
-def reason_for(
-    deciding: NeutrosophicEvaluation,
-    observations: Sequence[Observation],
-    agreed_types: Collection[str],
-    prompt: MultiNeutrosophicPrompt,
-) -> Reason:
-    """The reason of the deciding voice.
-
-    Observations in the deciding answer come first, then those of agreed patterns, then those with a type,
-    then exact quotes, then list order. Without an observation, a quote in the voice's reasoning is used;
-    otherwise `missing` says what it lacks.
-    """
-    own = [seen for seen in observations if seen.model == deciding.model]
-    number = deciding.round_number or 1
-
-    def strength(seen: Observation) -> tuple[bool, ...]:
-        return (
-            seen.round_number == number,
-            seen.pattern_type in agreed_types,
-            seen.pattern_type not in UNTYPED,
-            any(place.found_by != "fuzzy" for place in seen.grounded),
-        )
-
-    if strongest := max((seen for seen in own if seen.grounded), key=strength, default=None):
-        return Reason(
-            model=deciding.model,
-            round_number=strongest.round_number,
-            pattern_type=strongest.pattern_type,
-            description=strongest.description,
-            quotes=strongest.grounded,
-        )
-    quotes = grounded_in_reasoning(deciding, prompt)
-    return Reason(
-        model=deciding.model,
-        round_number=number,
-        description=deciding.reasoning if quotes else "",
-        quotes=quotes,
-        missing=None if quotes else _what_it_lacks(deciding, own),
-    )
-
-
-def _what_it_lacks(deciding: NeutrosophicEvaluation, own: Sequence[Observation]) -> str:
-    if deciding.guessed:
-        return "its answer was guessed from a keyword"
-    if any(seen.quotes for seen in own):
-        return "the words it quotes are not in the prompt"
-    return "it names a pattern without a quote" if own else "it names no pattern"

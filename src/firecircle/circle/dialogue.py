@@ -20,12 +20,13 @@ from typing import Any, NoReturn
 from firecircle.catalog import ModelCharacteristics
 from firecircle.circle import events
 from firecircle.circle.asking import Asker, Turns, hear_all
+from firecircle.circle.budget import Budget
 from firecircle.circle.circumstances import Circumstances, circumstances_of
+from firecircle.circle.classifying import Classification, classify_observations
 from firecircle.circle.conclude import conclude
 from firecircle.circle.config import CircleSize, FireCircleConfig, chair_of_round
 from firecircle.circle.hearing import Hearing
-from firecircle.circle.ledger import Budget, Ledger, RoundPage
-from firecircle.circle.patterns import Classification, classify_observations
+from firecircle.circle.ledger import Ledger, RoundPage
 from firecircle.circle.questions import Questions
 from firecircle.circle.quorum import QuorumVerdict, judge_quorum, lost_lenses
 from firecircle.circle.result import (

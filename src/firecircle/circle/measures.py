@@ -16,7 +16,6 @@ from firecircle.circle.pattern_types import UNTYPED, Typing, heuristic_typing
 from firecircle.circle.patterns import group_observations, observe
 from firecircle.circle.result import (
     Accounting,
-    CallRecord,
     DialogueRound,
     FireCircleResult,
     Flip,
@@ -173,55 +172,6 @@ def voice_scores(patterns: Sequence[PatternObservation], active_models: Sequence
         else 0.0
         for model in active_models
     }
-
-
-def account(calls: Sequence[CallRecord]) -> Accounting:
-    """The calls added up, in total, per round and per voice."""
-    by_round: dict[int, list[CallRecord]] = {}
-    by_voice: dict[str, list[CallRecord]] = {}
-    for call in calls:
-        by_round.setdefault(call.round_number, []).append(call)
-        by_voice.setdefault(call.model, []).append(call)
-    return Accounting.assembled(
-        total=_sum(calls),
-        by_round={number: _sum(made) for number, made in by_round.items()},
-        by_voice={model: _sum(made) for model, made in by_voice.items()},
-    )
-
-
-def _sum(calls: Sequence[CallRecord]) -> Usages:
-    attempts = cached = tokens_in = tokens_cached = tokens_out = without_tokens = without_price = (
-        estimated
-    ) = 0
-    latency = cost = estimated_usd = saved = 0.0
-    for call in calls:
-        attempts += call.attempts
-        cached += call.cached
-        latency += call.latency_seconds
-        tokens_in += call.tokens_in or 0
-        tokens_cached += call.tokens_cached or 0
-        tokens_out += call.tokens_out or 0
-        without_tokens += call.tokens_in is None or call.tokens_out is None
-        without_price += call.cost_usd is None
-        cost += call.cost_usd or 0.0
-        estimated += call.estimated_tokens
-        estimated_usd += call.estimated_usd
-        saved += call.saved_usd or 0.0
-    return Usages.assembled(
-        calls=len(calls),
-        attempts=attempts,
-        calls_cached=cached,
-        latency_seconds=latency,
-        tokens_in=tokens_in,
-        tokens_cached=tokens_cached,
-        tokens_out=tokens_out,
-        calls_without_tokens=without_tokens,
-        cost_usd=cost if without_price < len(calls) else None,
-        calls_without_price=without_price,
-        estimated_tokens=estimated,
-        estimated_usd=estimated_usd,
-        saved_usd=saved,
-    )
 
 
 def together(accounts: Sequence[Accounting]) -> Accounting:

@@ -12,8 +12,7 @@ from pydantic import AfterValidator, Field
 
 from firecircle.circle.base_config import PATTERN_THRESHOLD, EvaluationConfig
 from firecircle.circle.circumstances import Circumstances
-from firecircle.circle.conclude import reason_for
-from firecircle.circle.patterns import Sifted, last_lists, observe, sift
+from firecircle.circle.patterns import Sifted, last_lists, observe, reason_for, sift
 from firecircle.circle.result import (
     SCHEMA_VERSION,
     CallRecord,

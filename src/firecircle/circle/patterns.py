@@ -2,146 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 from rapidfuzz import fuzz
 
 from firecircle.catalog import ROLE_WEIGHTS, ModelCharacteristics
-from firecircle.circle.config import FireCircleConfig
-from firecircle.circle.grounding import fresh_nonce, ground_notes, overlap, quoted, quotes_of
-from firecircle.circle.hearing import Hearing, Lost, call
-from firecircle.circle.ledger import Budget
+from firecircle.circle.grounding import ground_notes, grounded_in_reasoning, overlap, quotes_of
 from firecircle.circle.pattern_types import (
     UNCLASSIFIED,
     UNTYPED,
     Typing,
     heuristic_typing,
-    meanings,
-    needs_classifier,
-    read_classification,
 )
 from firecircle.circle.result import (
-    CallRecord,
     DialogueRound,
     LeftOut,
     Observation,
     PatternObservation,
+    Reason,
 )
-from firecircle.circle.templates import render, template
-from firecircle.circle.voice import Message, Turn, Voice
 from firecircle.evaluation import GroundedQuote, NeutrosophicEvaluation, ReadAs
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.thresholds import reaches
-
-AT_ONCE = 25
-"""Observations per question; weak models lose count beyond that."""
-MOST_OBSERVATIONS = 200
-LONGEST_OBSERVATION = 1_000
-"""The longest observation shown to a classifier, so that thousands of notes cost few calls."""
-
-
-@dataclass(slots=True)
-class Classification:
-    """The types that a voice assigned, its calls, and what went wrong, if anything."""
-
-    types: dict[str, str] = field(default_factory=dict)
-    calls: list[CallRecord] = field(default_factory=list)
-    replies: list[str] = field(default_factory=list)
-    advisory: str | None = None
-
-
-async def classify_observations(
-    model: str,
-    voice: Voice,
-    history: Sequence[DialogueRound],
-    prompt: MultiNeutrosophicPrompt,
-    config: FireCircleConfig,
-    made: Sequence[CallRecord] = (),
-) -> Classification:
-    """Classify every observation without one of the eight types; the calls `made` count for the budget."""
-    descriptions = _untyped_in(history)
-    return await classify_descriptions(
-        model, voice, descriptions, prompt=prompt, config=config, round_number=len(history), made=made
-    )
-
-
-def _untyped_in(history: Sequence[DialogueRound]) -> tuple[str, ...]:
-    """The observations that declare none of the eight types, each once."""
-    notes = (
-        note for held in history[1:] for evaluation in held.evaluations for note in evaluation.pattern_notes
-    )
-    return tuple(dict.fromkeys(words for note in notes if (words := needs_classifier(note))))
-
-
-def _batches(descriptions: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(descriptions), AT_ONCE):
-        yield descriptions[start : start + AT_ONCE]
-
-
-async def classify_descriptions(
-    model: str,
-    voice: Voice,
-    descriptions: Sequence[str],
-    *,
-    prompt: MultiNeutrosophicPrompt,
-    config: FireCircleConfig,
-    round_number: int,
-    made: Sequence[CallRecord] = (),
-) -> Classification:
-    """Classify these descriptions; the keyword heuristic answers for any that the voice leaves out."""
-    outcome = Classification()
-    heard = Hearing(model)
-    budget = Budget.of(config)
-    limits = config.limits(model)
-    shown = descriptions[:MOST_OBSERVATIONS]
-    left_out = len(descriptions) - len(shown)
-    for batch in _batches(shown):
-        turn = Turn(
-            messages=_question(batch, config.seed),
-            prompt=prompt,
-            round_number=round_number,
-            max_tokens=limits.max_tokens,
-            temperature=0.0,
-            seed=config.seed,
-            attempt_seconds=limits.timeout_seconds,
-            deadline=asyncio.get_running_loop().time() + limits.timeout_per_round,
-        )
-        if budget.shortage_for([(voice, turn)], lambda: (*made, *heard.calls)):
-            outcome.advisory = f"classifier {model} was not asked (over_budget); the heuristic stood in"
-            break
-        try:
-            reply = await call(heard, voice, turn, "classify")
-        except Lost as lost:
-            outcome.advisory = f"classifier {model} failed ({lost.kind}: {lost}); the heuristic stood in"
-            break
-        outcome.replies.append(reply.text)
-        types = read_classification(reply.text, batch)
-        outcome.types.update(types)
-        left_out += len(batch) - len(types)
-    if left_out and not outcome.advisory:
-        outcome.advisory = f"classifier {model} left out {left_out} observations; the heuristic stood in"
-    outcome.calls = heard.calls
-    return outcome
-
-
-def _question(descriptions: Sequence[str], seed: int | None) -> tuple[Message, ...]:
-    nonce = fresh_nonce(seed, descriptions)
-    fenced = "\n\n".join(
-        quoted(nonce, f"observation {number}", text[:LONGEST_OBSERVATION])
-        for number, text in enumerate(descriptions, start=1)
-    )
-    categories = "\n".join(f"- {kind}: {meaning}" for kind, meaning in meanings().items())
-    return (
-        Message("system", "You sort short observations about prompts into categories."),
-        Message(
-            "user",
-            render(template("classify"), nonce=nonce, categories=categories, observations=fenced),
-        ),
-    )
-
 
 SIMILAR = 75.0
 """Likeness, ignoring word order, above which two unclassified observations are of the same pattern.
@@ -422,3 +306,52 @@ def _rank(patterns: Iterable[PatternObservation]) -> tuple[PatternObservation, .
             patterns, key=lambda p: (-p.model_agreement, p.observed_in_round, p.pattern_type, p.description)
         )
     )
+
+
+def reason_for(
+    deciding: NeutrosophicEvaluation,
+    observations: Sequence[Observation],
+    agreed_types: Collection[str],
+    prompt: MultiNeutrosophicPrompt,
+) -> Reason:
+    """The reason of the deciding voice.
+
+    Observations in the deciding answer come first, then those of agreed patterns, then those with a type,
+    then exact quotes, then list order. Without an observation, a quote in the voice's reasoning is used;
+    otherwise `missing` says what it lacks.
+    """
+    own = [seen for seen in observations if seen.model == deciding.model]
+    number = deciding.round_number or 1
+
+    def strength(seen: Observation) -> tuple[bool, ...]:
+        return (
+            seen.round_number == number,
+            seen.pattern_type in agreed_types,
+            seen.pattern_type not in UNTYPED,
+            any(place.found_by != "fuzzy" for place in seen.grounded),
+        )
+
+    if strongest := max((seen for seen in own if seen.grounded), key=strength, default=None):
+        return Reason(
+            model=deciding.model,
+            round_number=strongest.round_number,
+            pattern_type=strongest.pattern_type,
+            description=strongest.description,
+            quotes=strongest.grounded,
+        )
+    quotes = grounded_in_reasoning(deciding, prompt)
+    return Reason(
+        model=deciding.model,
+        round_number=number,
+        description=deciding.reasoning if quotes else "",
+        quotes=quotes,
+        missing=None if quotes else _what_it_lacks(deciding, own),
+    )
+
+
+def _what_it_lacks(deciding: NeutrosophicEvaluation, own: Sequence[Observation]) -> str:
+    if deciding.guessed:
+        return "its answer was guessed from a keyword"
+    if any(seen.quotes for seen in own):
+        return "the words it quotes are not in the prompt"
+    return "it names a pattern without a quote" if own else "it names no pattern"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -547,3 +547,52 @@ class FireCircleResult(CircleRecord):
                 ),
             }
         )
+
+
+def account(calls: Sequence[CallRecord]) -> Accounting:
+    """The calls added up, in total, per round and per voice."""
+    by_round: dict[int, list[CallRecord]] = {}
+    by_voice: dict[str, list[CallRecord]] = {}
+    for call in calls:
+        by_round.setdefault(call.round_number, []).append(call)
+        by_voice.setdefault(call.model, []).append(call)
+    return Accounting.assembled(
+        total=_sum(calls),
+        by_round={number: _sum(made) for number, made in by_round.items()},
+        by_voice={model: _sum(made) for model, made in by_voice.items()},
+    )
+
+
+def _sum(calls: Sequence[CallRecord]) -> Usages:
+    attempts = cached = tokens_in = tokens_cached = tokens_out = without_tokens = without_price = (
+        estimated
+    ) = 0
+    latency = cost = estimated_usd = saved = 0.0
+    for call in calls:
+        attempts += call.attempts
+        cached += call.cached
+        latency += call.latency_seconds
+        tokens_in += call.tokens_in or 0
+        tokens_cached += call.tokens_cached or 0
+        tokens_out += call.tokens_out or 0
+        without_tokens += call.tokens_in is None or call.tokens_out is None
+        without_price += call.cost_usd is None
+        cost += call.cost_usd or 0.0
+        estimated += call.estimated_tokens
+        estimated_usd += call.estimated_usd
+        saved += call.saved_usd or 0.0
+    return Usages.assembled(
+        calls=len(calls),
+        attempts=attempts,
+        calls_cached=cached,
+        latency_seconds=latency,
+        tokens_in=tokens_in,
+        tokens_cached=tokens_cached,
+        tokens_out=tokens_out,
+        calls_without_tokens=without_tokens,
+        cost_usd=cost if without_price < len(calls) else None,
+        calls_without_price=without_price,
+        estimated_tokens=estimated,
+        estimated_usd=estimated_usd,
+        saved_usd=saved,
+    )

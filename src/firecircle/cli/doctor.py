@@ -34,8 +34,8 @@ from firecircle.telling.safe_text import printable_line
 from firecircle.telling.words import FAILURE_WORDS, counted
 from firecircle.thresholds import reaches
 from firecircle.voices.hosted.families import FamilyVoice, stand_ins
+from firecircle.voices.hosted.prices import Rates, rates_of
 from firecircle.voices.hosted.providers import locate, provider_of
-from firecircle.voices.hosted.usage import Rates, rates_of
 from firecircle.voices.hosted.voice import Backoff, HostedVoice, hosted_voice
 from firecircle.voices.seating import seat_voices, with_todays_models
 

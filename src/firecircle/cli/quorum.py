@@ -64,7 +64,8 @@ def quorum(
 
 def _measured() -> MeasuredErrors | None:
     """What the user's store knows of the errors that voices made together; None without a store."""
-    from firecircle.store.opening import open_store, place_of
+    from firecircle.store.opening import open_store
+    from firecircle.store.place import place_of
 
     place = place_of(None)
     if isinstance(place, Path) and not place.exists():

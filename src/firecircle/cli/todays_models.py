@@ -17,16 +17,10 @@ from firecircle.errors import ConfigError, MissingKeyError
 from firecircle.names import DEFAULT_MODELS, is_embedded, is_family, is_local
 from firecircle.settings import current_settings
 from firecircle.telling.safe_text import printable_line
-from firecircle.voices.hosted.families import (
-    ModelList,
-    Resolution,
-    kept_list,
-    provider_of_bare_names,
-    resolve,
-    todays_list,
-)
+from firecircle.voices.hosted.families import Resolution, provider_of_bare_names, resolve, todays_list
+from firecircle.voices.hosted.model_lists import ModelList, kept_list
+from firecircle.voices.hosted.prices import FlatTariff, Rates, rates_of
 from firecircle.voices.hosted.providers import Provider, key_for, known_providers, locate, provider_of
-from firecircle.voices.hosted.usage import FlatTariff, Rates, rates_of
 
 State = Literal["listed", "gone", "unchecked"]
 NAMING = ("models", "reserves", "empty_chair_model", "classifier_model")

@@ -30,8 +30,8 @@ from firecircle.names import (
 from firecircle.request import default_models
 from firecircle.settings import current_settings
 from firecircle.telling.safe_text import printable_line
+from firecircle.voices.hosted.prices import FREE, Rates, Tariff, listed_rates, rates_of, tariff_of
 from firecircle.voices.hosted.providers import Provider, known_providers, locate, provider_of
-from firecircle.voices.hosted.usage import FREE, Rates, Tariff, listed_rates, rates_of, tariff_of
 from firecircle.voices.readiness import (
     Readiness,
     available_hosted,

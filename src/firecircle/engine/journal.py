@@ -17,7 +17,7 @@ import threading
 import time
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -25,7 +25,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from firecircle.circle.voice import Reply, Turn, Usage
-from firecircle.errors import FailureKind, StoreError, VoiceError
+from firecircle.errors import ConfigError, FailureKind, StoreError, VoiceError
 
 SECONDS_TO_WAIT = 30.0
 MOST_AT_ONCE = 500
@@ -483,3 +483,17 @@ def _check(journal: sqlite3.Connection, table: str) -> list[int]:
             raise ValueError(f"{_ROWS[table].format(*values)} is not as it was written")
         found.append(checksum)
     return found
+
+
+@contextmanager
+def exclusive_lock(file: Path, busy: ConfigError) -> Iterator[None]:
+    """Lock this file, or raise `busy`. A killed process releases the lock."""
+    with ExitStack() as held:
+        try:
+            lock = held.enter_context(closing(sqlite3.connect(file, timeout=0, isolation_level=None)))
+            lock.execute("BEGIN EXCLUSIVE")
+        except sqlite3.Error as trouble:
+            if "locked" in str(trouble):
+                raise busy from None
+            raise StoreError(f"{file}: cannot be locked: {trouble}; remove it, if it is there") from None
+        yield

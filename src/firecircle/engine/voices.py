@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from firecircle.circle.ledger import estimate_of
+from firecircle.circle.budget import estimate_of
+from firecircle.circle.events import Listener
 from firecircle.circle.voice import Reply, Retry, Turn, Usage, Voice, usage_of
 from firecircle.engine.capacity import CallCapacity
 from firecircle.engine.journal import CallPlace, FinishedCall, Journal, JudgementKey
@@ -203,3 +204,38 @@ async def judge_with_retries(
         if counts:
             return judgement
         await lost([call.usage for _, _, call in voices.withheld])
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedVoices:
+    """Seats voices that repeat what they said for this judgement."""
+
+    journal: Journal
+    key: JudgementKey
+    seconds_then: dict[tuple[int, str], list[float]] = field(default_factory=dict)
+    """How long the calls took when they were made, by round and voice."""
+
+    def seat(self, model: str, voice: Voice) -> Voice:
+        """The embedded voice itself, or one that repeats."""
+        return voice if is_embedded(model) else _ReplayedVoice(self, model)
+
+    def listener(self, circle: str, models: tuple[str, ...]) -> Listener | None:
+        """None: these circles were written when they were first held."""
+        return None
+
+    def seconds(self) -> float:
+        """No time passes."""
+        return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _ReplayedVoice:
+    source: ReplayedVoices
+    model: str
+
+    async def speak(self, turn: Turn) -> Reply:
+        call = self.source.journal.find_call(self.source.key.call_key(self.model, turn))
+        if call is None:
+            raise VoiceError("this call is not in the journal", kind="connection", model=self.model)
+        self.source.seconds_then.setdefault((turn.round_number, self.model), []).append(call.seconds)
+        return call.replayed()

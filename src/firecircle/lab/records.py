@@ -2,76 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import shutil
-import sqlite3
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from firecircle.circle.rules import BY_NAME
-from firecircle.engine.capacity import Limits
-from firecircle.engine.journal import Journal, JudgementKey, RecordRow, report_damage
-from firecircle.engine.judging import Arm, Ledger, Watch, judge_many
-from firecircle.engine.voices import JournaledVoices
-from firecircle.errors import ConfigError, StoreError
+from firecircle.engine.journal import Journal, RecordRow, report_damage
 from firecircle.names import Label
-from firecircle.settings import user_folder
 from firecircle.shapes import Shape, Text
-
-
-@contextmanager
-def exclusive_lock(file: Path, busy: ConfigError) -> Iterator[None]:
-    """Lock this file, or raise `busy`. A killed process releases the lock."""
-    with ExitStack() as held:
-        try:
-            lock = held.enter_context(closing(sqlite3.connect(file, timeout=0, isolation_level=None)))
-            lock.execute("BEGIN EXCLUSIVE")
-        except sqlite3.Error as trouble:
-            if "locked" in str(trouble):
-                raise busy from None
-            raise StoreError(f"{file}: cannot be locked: {trouble}; remove it, if it is there") from None
-        yield
-
-
-MEMORY_LIMIT = "512MB"
-LARGEST_ROW = 1 << 26
-
-
-def lines_to_parquet(
-    lines: Path, columns: Mapping[str, str], target: Path, *, renamed: Mapping[str, str] | None = None
-) -> None:
-    """Write a table with these columns and their DuckDB types. Raises `OSError` or `duckdb.Error`."""
-    import duckdb
-
-    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
-    typed = ", ".join(f"'{name}': '{kind}'" for name, kind in columns.items())
-    names = ", ".join(f"{field} AS {column}" for field, column in (renamed or {}).items())
-    chosen = f"* RENAME ({names})" if names else "*"
-    try:
-        with duckdb.connect(config={"threads": 1, "memory_limit": MEMORY_LIMIT}) as database:
-            database.execute("SET preserve_insertion_order = true")
-            database.execute(
-                f"COPY (SELECT {chosen} FROM read_json(?, format='newline_delimited', columns={{{typed}}},"
-                f" maximum_object_size={LARGEST_ROW}))"
-                f" TO '{sql_path(draft)}' (FORMAT parquet, COMPRESSION zstd)",
-                [str(lines)],
-            )
-        with draft.open("rb") as written:
-            os.fsync(written.fileno())
-        os.replace(draft, target)
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def sql_path(path: Path) -> str:
-    """A path inside the quotes of an SQL string."""
-    return str(path).replace("'", "''")
-
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection as Database
@@ -273,81 +211,5 @@ def unpack_record(packed: bytes) -> RunRecord:
         return RunRecord.model_validate_json(zlib.decompress(packed))
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
-    """What came of the cases, by arm and number, and what all starts together took."""
-
-    results: dict[tuple[str, int], Any]
-    tokens: int
-    cost_usd: float
-    stopped: str | None
-    """Why it ended before the last case."""
-
-
-async def judge_resumably(
-    name: str,
-    arms: Sequence[Arm],
-    cases: Sequence[Any],
-    decisive: Sequence[str],
-    limits: Limits,
-    on_case: Callable[[int], None] = lambda _: None,
-) -> Made:
-    """Judge each case under each arm. `decisive` is everything that shapes the answers.
-
-    It names the journal, which is below the user's data and is deleted when every case is judged.
-    """
-    digest = hashlib.sha256("\0".join(decisive).encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    folder = user_folder("data") / name / digest
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    busy = ConfigError(None, "another process is doing the same", "wait for it")
-    with exclusive_lock(folder / "lock", busy), Journal(folder / "journal.sqlite") as journal:
-        journal.forget_mendable()
-        ledger = _Resumable(name, journal, cases, on_case, journal.spent())
-        ending = await judge_many(arms, ledger, limits)
-        made = Made(ledger.results, *journal.spent(), ending.stopped)
-    if made.stopped is None:
-        shutil.rmtree(folder, ignore_errors=True)
-    return made
-
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    number: int
-    arms: tuple[str, ...]
-
-
-@dataclass
-class _Resumable(Ledger[_Task]):
-    """Results by arm and case; calls that the journal has are not made again."""
-
-    name: str
-    journal: Journal
-    cases: Sequence[Any]
-    on_case: Callable[[int], None]
-    spent: tuple[int, float]
-    results: dict[tuple[str, int], Any] = field(default_factory=dict)
-
-    def tasks(self, arms: Sequence[str]) -> Iterator[_Task]:
-        """Each case, under all arms one after another."""
-        return (_Task(number, tuple(arms)) for number in range(len(self.cases)))
-
-    def case(self, task: _Task) -> Any:
-        """The case."""
-        return self.cases[task.number]
-
-    def voices(self, task: _Task, arm: str, watch: Watch) -> JournaledVoices:
-        """The voices, journaled."""
-        return JournaledVoices(
-            journal=self.journal,
-            key=JudgementKey(arm, 1, self.name, str(task.number)),
-            capacity=watch.capacity,
-            outages=watch.outages,
-            asked=watch.asked,
-            paid=watch.paid,
-            affords=watch.affords,
-        )
-
-    async def keep(self, task: _Task, arm: str, made: Any) -> None:
-        """Remember the result; its calls are on disk."""
-        self.results[arm, task.number] = made
-        self.on_case(len(self.results))
+LARGEST_NOTE = 50_000_000
+"""Bytes of a file that describes a run; its prompts and answers are elsewhere."""

@@ -14,16 +14,16 @@ from importlib import resources
 from typing import Any
 
 from firecircle.circle.base_config import EvaluationConfig
+from firecircle.circle.budget import estimate_of
 from firecircle.circle.grounding import evidence_text, fresh_nonce, ground, quoted
-from firecircle.circle.ledger import estimate_of
 from firecircle.circle.reading.objects import decode, repair
 from firecircle.circle.result import CallRecord
 from firecircle.circle.voice import Message, Turn, Voice
 from firecircle.contradictions import KINDS, MEANINGS, SUGGESTIONS, Contradiction, ContradictionKind, Passage
 from firecircle.engine.capacity import Limits
+from firecircle.engine.resuming import judge_resumably
 from firecircle.engine.voices import JournaledVoices
 from firecircle.errors import ConfigError, VoiceError
-from firecircle.lab.records import judge_resumably
 from firecircle.names import is_embedded
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text

@@ -21,7 +21,7 @@ from firecircle.errors import ConfigError, StoreError
 from firecircle.store.circles import load_circle
 from firecircle.store.database import Database, open_database
 from firecircle.store.finding import LISTED, summary_of
-from firecircle.store.opening import Where, place_of
+from firecircle.store.place import Where, place_of
 from firecircle.store.tables import circles, metadata
 
 MOST_DAMAGE = 20

@@ -23,7 +23,7 @@ from sqlalchemy.exc import DBAPIError
 
 from firecircle.errors import ConfigError, StoreError, install_command
 from firecircle.settings import current_settings
-from firecircle.store.opening import STORE_VARIABLE, Where, place_of
+from firecircle.store.place import STORE_VARIABLE, Where, place_of
 from firecircle.store.tables import ONLY_IN, metadata
 
 if TYPE_CHECKING:

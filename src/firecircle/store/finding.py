@@ -17,7 +17,7 @@ from firecircle.errors import ConfigError
 from firecircle.names import CircleStatus, ModeName
 from firecircle.shapes import Declaration, Shape
 from firecircle.store.database import storable
-from firecircle.store.recorder import SILENT_AFTER, is_abandoned
+from firecircle.store.sitting import SILENT_AFTER, is_abandoned
 from firecircle.store.tables import circles, evaluations, patterns, seats, texts
 from firecircle.thresholds import TOLERANCE
 from firecircle.verdict import COUNTED, VerdictWord, is_right

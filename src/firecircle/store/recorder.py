@@ -7,19 +7,17 @@ that many circles cost few; a circle that ends before is written once.
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from firecircle.circle.events import CircleClosed, CircleConvened, Event
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import FireCircleError, StoreError
+from firecircle.store.sitting import InBatch, InRun
 
 # The writing thread imports the database modules, so that the screen does not wait for them.
 if TYPE_CHECKING:
@@ -33,26 +31,6 @@ LONGEST_HOLD_UP = 3.0
 """Seconds that a circle waits at most for its first write when the database is slow."""
 HEARTBEAT_SECONDS = 2.0
 """Seconds between two heartbeats of a circle, and between checks for cancellation."""
-SILENT_AFTER = 30.0
-"""Seconds without a heartbeat after which a circle counts as interrupted."""
-
-
-@dataclass(frozen=True, slots=True)
-class InRun:
-    """A circle's place in a run of the lab."""
-
-    run_id: str
-    arm: str
-    record_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class InBatch:
-    """A circle's place in a batch: name of the batch, colon, id of the prompt."""
-
-    record_id: str
-    began: float | None = None
-    """When the batch was first started: a circle of this prompt that began since then is replaced."""
 
 
 class _Known(NamedTuple):
@@ -291,28 +269,3 @@ class Recorder:
             cancel, holders[pk]._on_cancel = holders[pk]._on_cancel, None  # once is enough
             if cancel is not None:
                 cancel()
-
-
-def this_process() -> str:
-    """The process that runs a circle: machine and process id."""
-    return f"{socket.gethostname()}/{os.getpid()}"
-
-
-def is_abandoned(heard_at: float, held_by: str) -> bool:
-    """Whether no process runs this circle any more: it has ended, or been silent for long."""
-    host, _, process = held_by.rpartition("/")
-    if host == socket.gethostname() and process.isdigit() and not _runs(int(process)):
-        return True
-    return heard_at < time.time() - SILENT_AFTER
-
-
-def _runs(process: int) -> bool:
-    if os.name == "nt":
-        return True  # on Windows, asking would end it
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

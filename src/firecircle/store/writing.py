@@ -13,8 +13,8 @@ from sqlalchemy.engine import Connection
 from firecircle.circle.events import CircleConvened, Event
 from firecircle.circle.result import FireCircleResult
 from firecircle.store.database import insert_unless_there, storable
-from firecircle.store.recorder import InBatch, InRun, this_process
 from firecircle.store.rows import CircleOrPanel, Row, circle_row, detail_rows, document_of, title_of
+from firecircle.store.sitting import InBatch, InRun, this_process
 from firecircle.store.tables import circles, documents, events
 
 

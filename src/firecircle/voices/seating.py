@@ -2,50 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 from firecircle.catalog import original_of
 from firecircle.circle.base_config import BaseEvaluationConfig
 from firecircle.circle.voice import Priced, Turn, Usage, Voice
 from firecircle.errors import ConfigError
-from firecircle.files import read_regular, write_whole
 from firecircle.names import is_embedded, is_family, is_local, is_person
-from firecircle.settings import user_folder
 from firecircle.voices.caller import Caller, CallerVoice, require_caller
-
-LARGEST_RECORD = 1_000_000
-
-
-def is_verified(path: Path, sha256: str) -> bool:
-    """Whether a file has this digest. It is read once, and again only after a change."""
-    record = user_folder("cache") / "verified.json"
-    found = path.stat()
-    state = [sha256, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
-    known = _read_record(record)
-    if known.get(str(path)) == state:
-        return True
-    with path.open("rb") as file:
-        if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
-            return False
-    with suppress(OSError):  # then the next process reads the file again
-        record.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(record, json.dumps({**known, str(path): state}, indent=1) + "\n")
-    return True
-
-
-def _read_record(record: Path) -> dict[str, object]:
-    try:
-        known = json.loads(read_regular(record, LARGEST_RECORD))
-    except (OSError, ValueError):
-        return {}
-    return known if isinstance(known, dict) else {}
-
 
 Config = TypeVar("Config", bound=BaseEvaluationConfig)
 
@@ -135,7 +101,7 @@ async def with_todays_models(config: Config, caller: Caller | None = None) -> Co
 
 def rehearsed_voices(models: Iterable[str], config: BaseEvaluationConfig) -> dict[str, Voice]:
     """Stand-ins that say what each model may consume, without any request."""
-    from firecircle.voices.readiness import RehearsedVoice
+    from firecircle.voices.rehearsal import RehearsedVoice
 
     return {
         model: RehearsedVoice(_estimate(model, config), falsehood=place % 2)
@@ -144,8 +110,8 @@ def rehearsed_voices(models: Iterable[str], config: BaseEvaluationConfig) -> dic
 
 
 def _estimate(model: str, config: BaseEvaluationConfig) -> Callable[[Turn], Usage]:
-    from firecircle.voices.hosted.usage import require_price, tariff_of
-    from firecircle.voices.readiness import estimated_usage
+    from firecircle.voices.hosted.prices import require_price, tariff_of
+    from firecircle.voices.rehearsal import estimated_usage
 
     if is_embedded(model) or is_person(model):
         _voice(model, config, None)

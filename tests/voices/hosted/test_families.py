@@ -30,7 +30,8 @@ from firecircle.lab.runs.runner import Follower
 from firecircle.lab.runs.starting import complete, open_run
 from firecircle.names import DEFAULT_MODELS
 from firecircle.settings import user_folder
-from firecircle.voices.hosted.families import ModelList, _models_in, resolve
+from firecircle.voices.hosted.families import _models_in, resolve
+from firecircle.voices.hosted.model_lists import ModelList
 from firecircle.voices.hosted.providers import PROVIDERS
 from tests.cli.running import endpoint
 from tests.loopback import Answer, ChatRequest, LoopbackServer, Script, as_json, completion, failure

@@ -13,8 +13,8 @@ from pydantic import SecretStr
 from firecircle import FireCircleConfig
 from firecircle.catalog import families, family_of
 from firecircle.circle.voice import Usage
+from firecircle.voices.hosted.prices import FREE, Rates, listed_rates, price_of, rates_of, tariff_of
 from firecircle.voices.hosted.providers import PROVIDERS, locate, provider_of
-from firecircle.voices.hosted.usage import FREE, Rates, listed_rates, price_of, rates_of, tariff_of
 from firecircle.voices.hosted.voice import HostedVoice
 from tests.loopback import LoopbackServer, completion
 from tests.voices.hosted.test_hosted import TURN

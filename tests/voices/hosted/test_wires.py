@@ -27,8 +27,8 @@ from firecircle.settings import Auth, PriceTable, forget_settings
 from firecircle.voices.hosted.answers import reply_in
 from firecircle.voices.hosted.chat import forget_quirks
 from firecircle.voices.hosted.connections import HttpAnswer
+from firecircle.voices.hosted.prices import FlatTariff, price_of, saved_by_cache
 from firecircle.voices.hosted.providers import PROVIDERS, Provider
-from firecircle.voices.hosted.usage import FlatTariff, price_of, saved_by_cache
 from firecircle.voices.hosted.voice import HostedVoice, hosted_voice
 from firecircle.voices.hosted.waits import Setback
 from tests.loopback import VERDICT, Answer, ChatRequest, LoopbackServer, as_json, completion

@@ -26,16 +26,22 @@ from pydantic import ValidationError
 
 from firecircle.circle.columns import IN_PARQUET, Cell, Kind, columns_of
 from firecircle.circle.result import Usages
-from firecircle.cli.batch.command import FailOn
+from firecircle.cli.batch.options import FailOn
 from firecircle.cli.batch.reading import Batch
 from firecircle.cli.evaluate.compact import CompactResult, compact_failure, compact_result
 from firecircle.cli.options import cannot_write, require_writable, target_of, written_whole
 from firecircle.cli.output import console_on, print_line
 from firecircle.cli.trouble import ALARM, INCOMPLETE, INTERRUPTED, NO_ALARM, TROUBLE, UNREAD
-from firecircle.engine.journal import Journal, JudgementKey, RecordRow, derive_seed, report_damage
+from firecircle.engine.journal import (
+    Journal,
+    JudgementKey,
+    RecordRow,
+    derive_seed,
+    exclusive_lock,
+    report_damage,
+)
 from firecircle.errors import ConfigError, FireCircleError, StoreError, install_command
 from firecircle.lab.datasets import BadRow, Record
-from firecircle.lab.records import exclusive_lock
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import BATCH_KIND, EvaluationMode, Label, is_attack, is_benign, is_embedded
 from firecircle.request import Configured

@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from firecircle.circle.base_config import EvaluationConfig
+from firecircle.circle.budget import Budget
 from firecircle.circle.config import FireCircleConfig
-from firecircle.circle.ledger import Budget
 from firecircle.circle.panel import Guide
 from firecircle.circle.result import CallRecord, Usages
 from firecircle.circle.voice import Usage
-from firecircle.cli.batch.command import BatchOptions, FailOn, field_map_of
 from firecircle.cli.batch.journal import (
     INTERRUPTION,
     BatchJournal,
@@ -28,6 +27,7 @@ from firecircle.cli.batch.journal import (
     require_known_format,
     write_rows,
 )
+from firecircle.cli.batch.options import BatchOptions, FailOn, field_map_of
 from firecircle.cli.batch.reading import STANDARD_INPUT, Batch, read_batch
 from firecircle.cli.batch.view import BatchView, summary_lines, write_junit, write_sarif
 from firecircle.cli.evaluate.inputs import Sources, prompt_from

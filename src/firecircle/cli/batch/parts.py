@@ -17,17 +17,18 @@ from rich.live import Live
 from rich.text import Text
 
 from firecircle.circle.config import FireCircleConfig
-from firecircle.cli.batch.command import BatchOptions, EngineOptions, PartOptions, field_map_of
 from firecircle.cli.batch.journal import FAILING
 from firecircle.cli.batch.judging import shared_layers
+from firecircle.cli.batch.options import BatchOptions, EngineOptions, PartOptions, field_map_of
 from firecircle.cli.options import JudgingOptions, names_in
 from firecircle.cli.output import console_on, print_json, print_line, progress, shown_span
 from firecircle.cli.trouble import ALARM, INCOMPLETE, INTERRUPTED, NO_ALARM, TROUBLE, complain
 from firecircle.engine.workers import Processes, Workers, usual_workers
 from firecircle.errors import ConfigError
 from firecircle.lab.scan.corpus import CorpusFile, ScanFolder, find_files, look_at
+from firecircle.lab.scan.escalation import EscalationRequest
 from firecircle.lab.scan.screening import Follower, ScanProgress, Screener, ScreeningJob, carry_out, rows_in
-from firecircle.lab.scan.summary import EscalationRequest, ScanSummary, summary_lines, write_summary
+from firecircle.lab.scan.summary import ScanSummary, summary_lines, write_summary
 from firecircle.names import is_embedded
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.request import configure_by_file, offline_request
@@ -148,7 +149,7 @@ def _escalate(
 ) -> ScanSummary:
     """The summary with what the circle of the user's voices made of the uncertain band."""
     from firecircle.cli.lab.running import follow
-    from firecircle.lab.scan.summary import escalate
+    from firecircle.lab.scan.escalation import escalate
 
     escalating = escalate(
         folder, files, shared, request, threshold, lambda run: follow(console), engine.clusters(workers)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
-from urllib.parse import quote
 from xml.etree import ElementTree
 
 from rich.cells import cell_len
@@ -18,11 +14,12 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from firecircle.cli.batch.command import FailOn
 from firecircle.cli.batch.journal import FAILING, BatchOutcome, Outcome
+from firecircle.cli.batch.options import FailOn
 from firecircle.cli.batch.reading import STANDARD_INPUT, Batch
 from firecircle.cli.options import written_whole
 from firecircle.cli.output import VERDICT_STYLES, console_on, pause_line, print_line
+from firecircle.cli.sarif import LEVELS, SarifResult, write_sarif_results
 from firecircle.lab.datasets import Record
 from firecircle.lab.scan.summary import found_lines, share_lines
 from firecircle.names import Label
@@ -220,8 +217,6 @@ def _unsure(outcome: BatchOutcome, label: Label) -> str:
 
 LONGEST_QUOTE = 200
 LONGEST_PROMPT = 2000
-SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-LEVELS = {"alarm": "error", "unsure": "warning", "unread": "warning"}
 NO_PATTERN = "no_agreed_pattern"
 LINED = (".jsonl", ".ndjson", ".csv", ".tsv", ".txt")
 """Files whose rows are lines that can be pointed at."""
@@ -275,22 +270,6 @@ def _xml(text: str) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SarifResult:
-    """One finding for code scanning."""
-
-    rule: str
-    level: str
-    message: str
-    path: str
-    lines: tuple[int, int] | None
-    """The first and the last line, where the file has lines that can be pointed at."""
-    fingerprint: str
-    column: int | None = None
-    about: str = ""
-    """What the rule means, in a sentence."""
-
-
 def write_sarif(outcome: BatchOutcome, batch: Batch, threshold: float, file: str) -> None:
     """A finding for every alarm and every unsure or unread prompt, at its line of the file."""
     write_sarif_results(
@@ -307,61 +286,6 @@ def write_sarif(outcome: BatchOutcome, batch: Batch, threshold: float, file: str
         ],
         file,
     )
-
-
-def write_sarif_results(results: Sequence[SarifResult], file: str) -> None:
-    """The findings as SARIF 2.1.0, with what code scanning needs of each rule and each result."""
-    rules = {result.rule: result.about for result in reversed(results)}
-    numbers = {rule: number for number, rule in enumerate(rules)}
-    document = {
-        "$schema": SARIF_SCHEMA,
-        "version": "2.1.0",
-        "runs": [
-            {
-                "tool": {
-                    "driver": {
-                        "name": "firecircle",
-                        "version": version("firecircle"),
-                        "rules": [
-                            {
-                                "id": rule,
-                                "name": rule.replace("_", " "),
-                                "shortDescription": {"text": about or rule.replace("_", " ")},
-                            }
-                            for rule, about in rules.items()
-                        ],
-                    }
-                },
-                "columnKind": "unicodeCodePoints",
-                "results": [
-                    {
-                        "ruleId": result.rule,
-                        "ruleIndex": numbers[result.rule],
-                        "level": result.level,
-                        "message": {"text": result.message},
-                        "locations": [{"physicalLocation": _physical_location(result)}],
-                        "partialFingerprints": {"promptId/v1": result.fingerprint},
-                    }
-                    for result in results
-                ],
-            }
-        ],
-    }
-    with written_whole(file) as target:
-        target.write(json.dumps(document, indent=2) + "\n")
-
-
-def _physical_location(result: SarifResult) -> dict[str, object]:
-    place: dict[str, object] = {"artifactLocation": {"uri": _uri(result.path)}}
-    if result.lines is not None:
-        column = {} if result.column is None else {"startColumn": result.column}
-        place["region"] = {"startLine": result.lines[0], **column, "endLine": result.lines[1]}
-    return place
-
-
-def _uri(path: str) -> str:
-    """A path as a reference that is relative where the path is."""
-    return Path(path).as_uri() if Path(path).is_absolute() else quote(path)
 
 
 def _rule(row: Outcome) -> str:

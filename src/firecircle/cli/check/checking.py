@@ -12,11 +12,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from firecircle.cli.batch.command import BatchOptions, FailOn
 from firecircle.cli.batch.journal import FAILING, INTERRUPTION, BatchOutcome, Outcome
 from firecircle.cli.batch.judging import BatchRequest, outcome_of
+from firecircle.cli.batch.options import BatchOptions, FailOn
 from firecircle.cli.batch.reading import Batch
-from firecircle.cli.batch.view import write_junit, write_sarif_results
+from firecircle.cli.batch.view import write_junit
 from firecircle.cli.check.baseline import Baseline, Entry
 from firecircle.cli.check.files import ChangedLines, FileKind, changed_since, find_files, is_changed
 from firecircle.cli.check.findings import Finding, findings_in
@@ -24,6 +24,7 @@ from firecircle.cli.check.prompts import FilePrompt, NotReadError, prompts_in
 from firecircle.cli.evaluate.request import store_for
 from firecircle.cli.options import require_writable
 from firecircle.cli.output import VERDICT_STYLES, console_on, pause_line, print_json, print_line, progress
+from firecircle.cli.sarif import write_sarif_results
 from firecircle.cli.trouble import ALARM, INCOMPLETE, INTERRUPTED, JUDGING_OPTIONS, NO_ALARM, TROUBLE
 from firecircle.errors import ConfigError
 from firecircle.names import CHECK_KIND

@@ -9,7 +9,7 @@ import typer
 from firecircle.cli.options import AsJson, StoreOption, Threshold, names_in
 
 if TYPE_CHECKING:
-    from firecircle.cli.batch.command import FailOn
+    from firecircle.cli.batch.options import FailOn
 
 
 def check(

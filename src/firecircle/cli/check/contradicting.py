@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from firecircle.cli.batch.view import write_sarif_results
 from firecircle.cli.check.baseline import Baseline
 from firecircle.cli.check.files import ChangedLines, is_changed
 from firecircle.cli.check.findings import Finding, fingerprint
 from firecircle.cli.check.prompts import FilePrompt
 from firecircle.cli.output import console_on, print_json, print_line, progress
+from firecircle.cli.sarif import write_sarif_results
 from firecircle.cli.trouble import ALARM, NO_ALARM, TROUBLE
 from firecircle.contradictions import MEANINGS, Contradiction, find_contradictions
 from firecircle.errors import ConfigError

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from firecircle.circle.pattern_types import UNCLASSIFIED, UNTYPED
 from firecircle.cli.batch.journal import Outcome
-from firecircle.cli.batch.view import LEVELS, SarifResult
 from firecircle.cli.check.prompts import FilePrompt
+from firecircle.cli.sarif import LEVELS, SarifResult
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import OPERATOR_MODEL, SKILL_MODEL
 from firecircle.telling.patterns import gathered_quotes

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from firecircle.circle.columns import cells_of
 from firecircle.circle.result import Failure, FireCircleResult, PatternObservation
-from firecircle.cli.evaluate.request import Request
 from firecircle.cli.output import print_json
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import VERDICT_KIND
@@ -15,6 +14,9 @@ from firecircle.shapes import Shape
 from firecircle.telling.safe_text import printable_line
 from firecircle.telling.verdict import cautions_of_circle, cautions_of_panel, deciding_reason
 from firecircle.verdict import VerdictWord
+
+if TYPE_CHECKING:
+    from firecircle.cli.evaluate.request import Request
 
 
 class CompactQuote(Shape):

@@ -11,10 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from firecircle.circle.base_config import EvaluationConfig
+from firecircle.circle.budget import Budget
 from firecircle.circle.config import FireCircleConfig
-from firecircle.circle.ledger import Budget
-from firecircle.circle.measures import account
-from firecircle.circle.result import Accounting, CallRecord, Usages
+from firecircle.circle.result import Accounting, CallRecord, Usages, account
 from firecircle.circle.voice import Usage
 from firecircle.cli.evaluate.request import Request
 from firecircle.cli.output import console_on, print_json

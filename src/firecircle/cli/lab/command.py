@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from firecircle.cli.batch.command import Engine, EngineOptions, FieldOption, LabelMapOption
+from firecircle.cli.batch.options import Engine, EngineOptions, FieldOption, LabelMapOption
 from firecircle.cli.options import AsJson, names_in, with_options
 from firecircle.cli.trouble import require_lab
 from firecircle.errors import ConfigError
@@ -201,7 +201,7 @@ def study(
     firecircle lab study dialogue --data prompts.csv --field user=Frage --label-map ja=attack
     """
     require_lab("lab", "duckdb", "jinja2")
-    from firecircle.cli.batch.command import field_map_of
+    from firecircle.cli.batch.options import field_map_of
     from firecircle.cli.evaluate.inputs import text_of
     from firecircle.cli.output import print_json
     from firecircle.lab.studies import study_plan, study_text

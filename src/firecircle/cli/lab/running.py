@@ -33,7 +33,7 @@ from firecircle.telling.words import counted, time_text
 from firecircle.voices.outages import Pause
 
 if TYPE_CHECKING:
-    from firecircle.cli.batch.command import EngineOptions
+    from firecircle.cli.batch.options import EngineOptions
     from firecircle.lab.estimate import Estimate
     from firecircle.lab.plan import Plan
     from firecircle.lab.redteam import RedTeam, Share

@@ -9,9 +9,8 @@ from firecircle.circle.base_config import BaseEvaluationConfig
 from firecircle.circle.circumstances import Circumstances
 from firecircle.circle.columns import cells_of, judgement_of
 from firecircle.circle.hearing import Hearing
-from firecircle.circle.measures import account
 from firecircle.circle.panel import Panel
-from firecircle.circle.result import Failure, FireCircleResult, Usages
+from firecircle.circle.result import Failure, FireCircleResult, Usages, account
 from firecircle.circle.rules import BY_NAME, Words, values_by_rule
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.lab.records import IN_CODE, Outcome, Rival, VoiceRound

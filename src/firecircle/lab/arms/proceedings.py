@@ -17,9 +17,9 @@ import json_repair
 
 from firecircle.catalog import original_of
 from firecircle.circle.base_config import BaseEvaluationConfig
+from firecircle.circle.budget import Budget
 from firecircle.circle.circumstances import Circumstances, circumstances_of
 from firecircle.circle.hearing import LONGEST_MESSAGE, Hearing, Lost, call, hear
-from firecircle.circle.ledger import Budget
 from firecircle.circle.questions import Questions, reply_schema
 from firecircle.circle.reading.evidence import Evidence
 from firecircle.circle.reading.keywords import refusal_in

@@ -17,15 +17,15 @@ from itertools import zip_longest
 import numpy as np
 
 from firecircle.circle.base_config import EvaluationConfig
-from firecircle.circle.ledger import estimate_of
+from firecircle.circle.budget import estimate_of
 from firecircle.circle.pattern_types import known_types
 from firecircle.circle.result import CallRecord
 from firecircle.circle.voice import Message, Turn, Voice
 from firecircle.engine.capacity import Limits
+from firecircle.engine.resuming import Made, judge_resumably
 from firecircle.engine.voices import JournaledVoices
 from firecircle.errors import ConfigError, VoiceError
 from firecircle.lab.hardening.wording import read_wording
-from firecircle.lab.records import Made, judge_resumably
 from firecircle.lab.statistics import Estimate, McNemar
 from firecircle.lab.statistics.comparison import mcnemar
 from firecircle.lab.statistics.estimate import wilson

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from firecircle.circle.measures import account
-from firecircle.circle.result import FireCircleResult
+from firecircle.circle.result import FireCircleResult, account
+from firecircle.engine.voices import ReplayedVoices
 from firecircle.errors import FireCircleError
 from firecircle.lab.arms.arm import Case
 from firecircle.lab.arms.building import build_arms
@@ -17,7 +17,6 @@ from firecircle.lab.figures.run import CIRCLES
 from firecircle.lab.records import RunJournal, RunRecord, records_table
 from firecircle.lab.runs.cases import chosen_records
 from firecircle.lab.runs.folder import RunFolder
-from firecircle.lab.runs.judging import ReplayedVoices
 from firecircle.thresholds import lowest_reaching
 
 MOST = 10

@@ -16,16 +16,16 @@ from typing import NamedTuple
 
 from pydantic import Field, ValidationError
 
-from firecircle.engine.journal import JournalDigest
+from firecircle.engine.journal import JournalDigest, exclusive_lock
 from firecircle.errors import ConfigError, FireCircleError, StoreError
 from firecircle.files import read_regular, write_whole
 from firecircle.lab.plan import Plan, plan_of
-from firecircle.lab.records import RunJournal, exclusive_lock
+from firecircle.lab.records import LARGEST_NOTE, RunJournal
 from firecircle.lab.runs.cases import Census, Tally
 from firecircle.names import RunState
 from firecircle.settings import user_folder
 from firecircle.shapes import Shape, Text
-from firecircle.store.opening import place_of
+from firecircle.store.place import place_of
 from firecircle.voices.outages import Pause
 
 
@@ -66,8 +66,6 @@ def registered_folders() -> tuple[Path, ...]:
         return ()  # runs are found in their usual folder all the same
 
 
-LARGEST_NOTE = 50_000_000
-"""Bytes of a file that describes a run; its prompts and answers are elsewhere."""
 PLAN, ABOUT, JOURNAL, RECORDS, END, PAUSE = (
     "plan.toml",
     "run.json",

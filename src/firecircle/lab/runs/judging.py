@@ -8,24 +8,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from firecircle.circle.events import Listener
 from firecircle.circle.voice import Reply, Turn, Usage, Voice
-from firecircle.engine.journal import Journal, JudgementKey, RecordRow
+from firecircle.engine.journal import RecordRow
 from firecircle.engine.voices import JournaledVoices
 from firecircle.engine.workers import Processes, Workers
-from firecircle.errors import ConfigError, VoiceError
+from firecircle.errors import ConfigError
 from firecircle.lab.arms.arm import Arm, Case, CaseVoices, Unwatched
-from firecircle.lab.plan import Plan
 from firecircle.lab.records import Outcome, RunRecord, row_of
 from firecircle.lab.runs.cases import ChosenRecord
-from firecircle.lab.runs.live import LiveCircles
 from firecircle.names import is_embedded
 from firecircle.voices.hosted.batches import BatchDesk, can_batch
 from firecircle.voices.hosted.voice import HostedVoice
+
+if TYPE_CHECKING:
+    from firecircle.lab.plan import Plan
+    from firecircle.lab.runs.live import LiveCircles
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,38 +159,3 @@ class BatchedVoice:
     async def speak(self, turn: Turn) -> Reply:
         """The answer, whenever the batch has it."""
         return await self.desk.ask(self.name_of(turn).hex(), self.voice, turn)
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayedVoices:
-    """Seats voices that repeat what they said for this judgement."""
-
-    journal: Journal
-    key: JudgementKey
-    seconds_then: dict[tuple[int, str], list[float]] = field(default_factory=dict)
-    """How long the calls took when they were made, by round and voice."""
-
-    def seat(self, model: str, voice: Voice) -> Voice:
-        """The embedded voice itself, or one that repeats."""
-        return voice if is_embedded(model) else _ReplayedVoice(self, model)
-
-    def listener(self, circle: str, models: tuple[str, ...]) -> Listener | None:
-        """None: these circles were written when they were first held."""
-        return None
-
-    def seconds(self) -> float:
-        """No time passes."""
-        return 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class _ReplayedVoice:
-    source: ReplayedVoices
-    model: str
-
-    async def speak(self, turn: Turn) -> Reply:
-        call = self.source.journal.find_call(self.source.key.call_key(self.model, turn))
-        if call is None:
-            raise VoiceError("this call is not in the journal", kind="connection", model=self.model)
-        self.source.seconds_then.setdefault((turn.round_number, self.model), []).append(call.seconds)
-        return call.replayed()

@@ -9,17 +9,20 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from firecircle.circle.events import CircleClosed, CircleConvened, Event, Listener
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import StoreError
 from firecircle.lab.arms.arm import FIRST, SECOND, Case
 from firecircle.lab.datasets import Record
-from firecircle.lab.runs.folder import RunAbout
 from firecircle.names import PATTERN_TYPES
 from firecircle.store.opening import Store
-from firecircle.store.recorder import InRun, Recording
+from firecircle.store.recorder import Recording
+from firecircle.store.sitting import InRun
+
+if TYPE_CHECKING:
+    from firecircle.lab.runs.folder import RunAbout
 
 Answer = TypeVar("Answer")
 

@@ -14,20 +14,13 @@ from firecircle.circle.voice import Retry, Usage
 from firecircle.engine.capacity import Limits, SharedBudget
 from firecircle.engine.journal import Journal, RecordRow
 from firecircle.engine.judging import Ledger, Spending, Watch, judge_many
+from firecircle.engine.voices import ReplayedVoices
 from firecircle.lab.arms.arm import Arm, Case
 from firecircle.lab.arms.circle import GuidedArm
 from firecircle.lab.records import Outcome, RunJournal, row_of, unpack_record
 from firecircle.lab.runs.cases import Tally, chosen_records
 from firecircle.lab.runs.folder import RunFolder
-from firecircle.lab.runs.judging import (
-    Cluster,
-    ReplayedVoices,
-    RunVoices,
-    Task,
-    as_record,
-    judge_with,
-    open_workers,
-)
+from firecircle.lab.runs.judging import Cluster, RunVoices, Task, as_record, judge_with, open_workers
 from firecircle.lab.runs.live import LiveCircles
 from firecircle.lab.runs.store_sync import sync_store
 from firecircle.names import is_embedded

@@ -10,21 +10,24 @@ from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from types import NoneType
-from typing import Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from firecircle.errors import ConfigError, StoreError
 from firecircle.files import is_draft
 from firecircle.lab.arms.building import build_arms, default_seats, todays_families
+from firecircle.lab.parquet import lines_to_parquet
 from firecircle.lab.plan import Plan
-from firecircle.lab.records import FIELDS, IN_TABLE, RunJournal, RunRecord, lines_to_parquet
+from firecircle.lab.records import FIELDS, IN_TABLE, RunJournal, RunRecord
 from firecircle.lab.runs.cases import Tally, require_unchanged, take_census
 from firecircle.lab.runs.folder import ABOUT, PLAN, RunFolder, new_run_id, runs_folder, unfinished_run
-from firecircle.lab.runs.judging import Clusters
 from firecircle.lab.runs.live import LiveCircles
 from firecircle.lab.runs.runner import Follower, RunState, carry_out
 from firecircle.lab.runs.store_sync import sync_store
 from firecircle.shapes import Shape
 from firecircle.store.opening import Store
+
+if TYPE_CHECKING:
+    from firecircle.lab.runs.judging import Clusters
 
 
 def export_records(journal: Path, arms: Sequence[str], target: Path) -> int:

@@ -15,13 +15,13 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 
 from firecircle.engine.journal import Journal, JudgementRef
+from firecircle.engine.voices import ReplayedVoices
 from firecircle.errors import ConfigError, FireCircleError
 from firecircle.lab.arms.arm import FIRST, SECOND, Arm, Case
 from firecircle.lab.arms.circle import CascadeArm, CircleArm, Held
 from firecircle.lab.records import unpack_record
 from firecircle.lab.runs.cases import ChosenRecord, chosen_records
 from firecircle.lab.runs.folder import RunFolder
-from firecircle.lab.runs.judging import ReplayedVoices
 from firecircle.lab.runs.live import SAME, LiveCircles, is_same, missing_note, on_thread, stored_id
 from firecircle.names import is_embedded
 from firecircle.store.opening import Store

@@ -17,15 +17,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from firecircle.circle.columns import IN_PARQUET, columns_of
 from firecircle.circle.config import FireCircleConfig
+from firecircle.engine.journal import exclusive_lock
 from firecircle.errors import ConfigError
 from firecircle.files import read_regular, write_whole
 from firecircle.lab.datasets import BadRow, FieldMap, Record
 from firecircle.lab.datasets.cleaning import Cure
 from firecircle.lab.datasets.reading import fitted_map, raw_rows, read_row
 from firecircle.lab.datasets.record import Row
-from firecircle.lab.records import exclusive_lock
-from firecircle.lab.runs.folder import LARGEST_NOTE
+from firecircle.lab.records import LARGEST_NOTE
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text
 
@@ -305,3 +306,18 @@ def _changed_files(then: tuple[CorpusFile, ...], now: tuple[CorpusFile, ...]) ->
 def _show(value: object) -> str:
     text = json.dumps(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+COLUMNS = {
+    "file": "VARCHAR",
+    "row": "BIGINT",
+    "id": "VARCHAR",
+    "label": "VARCHAR",
+    **{column.name: IN_PARQUET[column.kind] for column in columns_of("scan")},
+    "patterns": "VARCHAR[]",
+    "quotes": "STRUCT(pattern VARCHAR, layer VARCHAR, quote VARCHAR)[]",
+    "unread": "VARCHAR[]",
+    "error": "VARCHAR",
+    "text": "VARCHAR",
+}
+"""The columns of a shard with their DuckDB types. `text` is the beginning of what was judged."""

@@ -14,7 +14,7 @@ from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 from typing import Any, TextIO
 
-from firecircle.circle.columns import IN_PARQUET, cells_of, columns_of
+from firecircle.circle.columns import cells_of
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.result import CallRecord
 from firecircle.convene import SeatedCircle, seat_circle
@@ -23,27 +23,14 @@ from firecircle.engine.judging import Ledger, judge_many
 from firecircle.engine.workers import Workers
 from firecircle.errors import ConfigError, EvaluationError, StoreError
 from firecircle.lab.datasets import BadRow, Record
-from firecircle.lab.records import lines_to_parquet
-from firecircle.lab.scan.corpus import CorpusFile, FileCursor, ScanFolder
+from firecircle.lab.parquet import lines_to_parquet
+from firecircle.lab.scan.corpus import COLUMNS, CorpusFile, FileCursor, ScanFolder
 from firecircle.lab.scan.summary import ScanSummary, summarise, write_summary
 from firecircle.languages import unread_languages
 from firecircle.metrics import ReciprocityMetrics, metrics_of_circle
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.telling.patterns import gathered_quotes
 
-COLUMNS = {
-    "file": "VARCHAR",
-    "row": "BIGINT",
-    "id": "VARCHAR",
-    "label": "VARCHAR",
-    **{column.name: IN_PARQUET[column.kind] for column in columns_of("scan")},
-    "patterns": "VARCHAR[]",
-    "quotes": "STRUCT(pattern VARCHAR, layer VARCHAR, quote VARCHAR)[]",
-    "unread": "VARCHAR[]",
-    "error": "VARCHAR",
-    "text": "VARCHAR",
-}
-"""The columns of a shard with their DuckDB types. `text` is the beginning of what was judged."""
 LONGEST_TEXT = 160
 LONGEST_QUOTE = 300
 SEED = 0

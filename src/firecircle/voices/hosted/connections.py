@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from firecircle.voices.hosted.providers import on_this_machine
-from firecircle.voices.hosted.waits import Slots
+from firecircle.voices.hosted.slots import Slots
 
 if TYPE_CHECKING:
     import ssl

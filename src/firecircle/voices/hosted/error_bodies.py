@@ -9,7 +9,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from firecircle.voices.hosted.adaptation import NO_KEY, TOO_MANY, UNPAID, Complaint
+from firecircle.voices.hosted.complaints import NO_KEY, TOO_MANY, UNPAID, Complaint
 from firecircle.voices.hosted.wires.format import dicts
 
 if TYPE_CHECKING:

@@ -16,9 +16,10 @@ from firecircle.circle.voice import Message, Reply, Retry, Turn, Usage, carry_us
 from firecircle.errors import VoiceError
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.voices.control_tokens import as_written
-from firecircle.voices.hosted.adaptation import NO_CHAT_MODEL, RESPONSES_ONLY, Change, change_for
+from firecircle.voices.hosted.adaptation import Change, change_for
 from firecircle.voices.hosted.answers import holds_logprobs, reply_in
 from firecircle.voices.hosted.chat import ChatRequest, Quirks, known_quirks, remember
+from firecircle.voices.hosted.complaints import NO_CHAT_MODEL, RESPONSES_ONLY
 from firecircle.voices.hosted.connections import (
     AnswerUnreadable,
     ConnectionLost,
@@ -26,8 +27,7 @@ from firecircle.voices.hosted.connections import (
     HttpAnswer,
     connections_to,
 )
-from firecircle.voices.hosted.providers import Provider, key_for, locate, provider_of
-from firecircle.voices.hosted.usage import (
+from firecircle.voices.hosted.prices import (
     Tariff,
     load_price_list,
     price_of,
@@ -36,10 +36,12 @@ from firecircle.voices.hosted.usage import (
     stated_tariff,
     tariff_of,
 )
-from firecircle.voices.hosted.waits import NoSlot, Setback, presentable, without_key
+from firecircle.voices.hosted.providers import Provider, key_for, locate, provider_of
+from firecircle.voices.hosted.slots import NoSlot
+from firecircle.voices.hosted.waits import Setback, presentable, without_key
 from firecircle.voices.hosted.wires import WIRES
 from firecircle.voices.outages import Lost, current_outages
-from firecircle.voices.readiness import estimated_usage
+from firecircle.voices.rehearsal import estimated_usage
 
 if TYPE_CHECKING:
     from pydantic import SecretStr

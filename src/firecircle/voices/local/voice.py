@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from firecircle.circle.voice import Message, Reply, Turn, Usage
 from firecircle.errors import VoiceError
 from firecircle.voices.control_tokens import as_written
-from firecircle.voices.hosted.usage import FREE
+from firecircle.voices.hosted.prices import FREE
 from firecircle.voices.local.judge import LONGEST_REASON, own_way_of, questions_of
 from firecircle.voices.local.llama import SLOTS, CannotLoad, Complaint, Llama, require_library, usage_of
 from firecircle.voices.local.weights import Weights, weights_of
-from firecircle.voices.readiness import estimated_usage
+from firecircle.voices.rehearsal import estimated_usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -23,7 +23,7 @@ from firecircle.catalog import original_of
 from firecircle.errors import ConfigError
 from firecircle.names import LOCAL
 from firecircle.settings import user_folder
-from firecircle.voices.seating import is_verified
+from firecircle.voices.digests import is_verified
 
 PIP = "pip"
 WHEELS_ALONE = ("--no-deps", "--only-binary", ":all:")

@@ -12,9 +12,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from firecircle.circle.events import VoiceRetried
-from firecircle.circle.measures import account
 from firecircle.circle.panel import Panel
-from firecircle.circle.result import Usages, messages
+from firecircle.circle.result import Usages, account, messages
 from firecircle.errors import ConfigError
 from firecircle.names import EvaluationMode
 from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt

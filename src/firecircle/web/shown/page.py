@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from firecircle.circle.measures import account
 from firecircle.circle.panel import Panel
 from firecircle.circle.patterns import Sifted
-from firecircle.circle.result import FireCircleResult, Flip, Observation, Usages
+from firecircle.circle.result import FireCircleResult, Flip, Observation, Usages, account
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.metrics import metrics_of_circle, metrics_of_panel
 from firecircle.names import CircleStatus

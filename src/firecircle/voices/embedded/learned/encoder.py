@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from firecircle.errors import ConfigError
-from firecircle.voices.seating import is_verified
+from firecircle.voices.digests import is_verified
 
 UNKNOWN, FIRST, LAST = 100, 101, 102
 """The places of [UNK], [CLS] and [SEP] in the vocabulary."""
