@@ -23,7 +23,7 @@ from firecircle.errors import (
     PromptError,
     unexpected_error,
 )
-from firecircle.judge import Job, judge
+from firecircle.judge import Job, JobResult, judge
 from firecircle.metrics import ReciprocityMetrics, metrics_of_circle, metrics_of_panel
 from firecircle.names import EvaluationMode, Focus, ModeName
 from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt, PromptLike, as_prompt
@@ -165,7 +165,7 @@ class PromptGuard:
                 watched=watched,
                 on_unkept=self._on_unkept,
             )
-            metrics = await (_judge_by_layer(job) if by_layer else _judge(job))
+            metrics = await _judge_by_layer(job) if by_layer else _metrics_of(await judge(job))
         except EvaluationError:
             if session_memory is not None:
                 session_memory.record_failure(prompt.user)
@@ -338,18 +338,18 @@ async def _outcome_of(
         return Judged(index, label, unexpected_error(unexpected))
 
 
-async def _judge(job: Job) -> ReciprocityMetrics:
-    judged, kept_as = await judge(job)
+def _metrics_of(result: JobResult) -> ReciprocityMetrics:
+    judged, kept_as = result
     metrics = metrics_of_panel(judged) if isinstance(judged, Panel) else metrics_of_circle(judged)
-    return metrics if job.store is None else metrics.model_copy(update={"kept_as": kept_as})
+    return metrics if kept_as is None else metrics.model_copy(update={"kept_as": kept_as})
 
 
 async def _judge_by_layer(job: Job) -> ReciprocityMetrics:
     """Judge each layer with the others as context; the least balanced one decides."""
     focuses: tuple[Focus, ...] = ("system", "application", "user")
     judged = {
-        focus: await _judge(
-            replace(job, config=job.config.model_copy(update={"focus": focus}), on_event=None)
+        focus: _metrics_of(
+            await judge(replace(job, config=job.config.model_copy(update={"focus": focus}), on_event=None))
         )
         for focus in focuses
         if getattr(job.prompt, focus).strip()

@@ -134,6 +134,8 @@ class Asker:
     """Returns every call of this judgement so far."""
     clarify: Callable[[str, float, float], str]
     strict: bool = False
+    on_heard: Callable[[Hearing, int], None] = lambda heard, number: None
+    """Receives each finished hearing and the number of its round."""
 
     def shortage(self, page: RoundPage, questions: Iterable[VoicePrompt]) -> str | None:
         """What is spent and needed, if the rest of the budget is too small for these questions."""
@@ -163,6 +165,7 @@ class Asker:
             )
         finally:
             heard.calls[:] = _with_times(heard.calls, asked_at, waits)
+        self.on_heard(heard, page.number)
         return heard
 
     def _may_ask_again(self, page: RoundPage, model: str, again: Turn) -> bool:

@@ -92,6 +92,7 @@ class Dialogue:
             lambda: self._ledger.calls,
             self._questions.clarify,
             strict=config.strict,
+            on_heard=self._tell_heard,
         )
         self._started = time.monotonic()
         opening = {
@@ -173,23 +174,19 @@ class Dialogue:
         last = self._config.max_rounds
         return "synthesis" if number >= last > 2 else "discussion"
 
-    async def _hear_everybody(self, page: RoundPage) -> None:
+    def _hear_everybody(self, page: RoundPage) -> Awaitable[None]:
         """Ask all voices at once and wait for all; only a STRICT circle stops at the first failure."""
-        hearings = (self._hear(page, model) for model in page.asked)
+        hearings = (self._asker.ask(page, model) for model in page.asked)
         in_turn = all(answers_at_once(self._voices[model]) for model in page.asked)
-        await hear_all(hearings, until_one_fails=self._config.strict, in_turn=in_turn)
-        if page.failures and self._config.strict:
-            self._abort_strict(page.failures[0])
+        return hear_all(hearings, until_one_fails=self._config.strict, in_turn=in_turn)
 
-    async def _hear(self, page: RoundPage, model: str) -> Hearing:
-        """Ask one voice in one round. If it fails, its evaluations stay, but its vote does not count."""
-        heard = await self._asker.ask(page, model)
-        number, calls = page.number, tuple(heard.calls)
+    def _tell_heard(self, heard: Hearing, number: int) -> None:
+        """Tell what became of one voice. If it failed, its evaluations stay, but its vote does not count."""
+        model, calls = heard.model, tuple(heard.calls)
         if said := heard.evaluation:
             self._tell(events.VoiceAnswered, round_number=number, model=model, evaluation=said, calls=calls)
         elif lost := heard.failure:
             self._tell(events.VoiceFailed, round_number=number, model=model, failure=lost, calls=calls)
-        return heard
 
     def _close_round(self, page: RoundPage) -> None:
         page.close()
@@ -219,7 +216,12 @@ class Dialogue:
         return None if divided else "all_rounds_held"
 
     async def _keep_quorum(self, page: RoundPage) -> None:
-        """Check the quorum of the remaining voices. If it is lost, call reserves; if none helps, abort."""
+        """Check the quorum of the remaining voices. If it is lost, call reserves; if none helps, abort.
+
+        A STRICT circle aborts at any loss.
+        """
+        if page.failures and self._config.strict:
+            self._abort_strict(page.failures[0])
         active = self._ledger.active
         verdict = self._weigh(active, page)
         if not self._may_go_on(active, verdict):
@@ -279,7 +281,7 @@ class Dialogue:
             self._require_budget(earlier, [asked])
             earlier.prompts[reserve] = asked
             self._tell(events.ReserveAsked, round_number=number, model=reserve, prompt=asked)
-            if (await self._hear(earlier, reserve)).failure:
+            if (await self._asker.ask(earlier, reserve)).failure:
                 return False
         new = Substitution(model=reserve, round_number=page.number, replaces=replaces)
         self._ledger.substitutions.append(new)

@@ -6,7 +6,6 @@ import asyncio
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 
 from rich.console import Console
 from rich.text import Text
@@ -35,13 +34,6 @@ from firecircle.telling.safe_text import printable_line, shortened
 from firecircle.verdict import WORST_FIRST
 
 
-@dataclass(frozen=True, slots=True)
-class CalledOff:
-    """The user pressed Ctrl-C."""
-
-    heard: FireCircleResult | None = None
-
-
 def judge(request: Request) -> int:
     """Judge the prompt and print what came of it; the exit status."""
     console = console_on(sys.stderr if request.as_json else sys.stdout)
@@ -50,11 +42,23 @@ def judge(request: Request) -> int:
         with request.store or nullcontext():
             try:
                 with _show_rounds(console, request) as listener:
-                    outcome = asyncio.run(_ask_guard(request, listener, unkept))
+                    guard = PromptGuard(request.config, store=request.store, on_unkept=unkept.append)
+                    outcome = asyncio.run(
+                        guard.evaluate_prompt(
+                            request.prompt,
+                            session_memory=request.session,
+                            on_event=listener,
+                            label=request.label,
+                            bank=request.bank,
+                            seating=request.seating,
+                        )
+                    )
             except EvaluationError as error:
                 return _fail(console, request, str(error), error.partial_result, TROUBLE)
-            if isinstance(outcome, CalledOff):
-                return _fail(console, request, "interrupted", outcome.heard, INTERRUPTED)
+            except (KeyboardInterrupt, asyncio.CancelledError) as called_off:
+                # Ctrl-C, or `circles cancel`: asyncio raises the one while it handles the other.
+                heard = partial_result_of(called_off.__context__ or called_off)
+                return _fail(console, request, "interrupted", heard, INTERRUPTED)
             try:
                 if request.session and request.session_file:
                     save_session(request.session, request.session_file)
@@ -63,23 +67,6 @@ def judge(request: Request) -> int:
         # The verdict goes first; but whoever waits for 0 would count on what is not there.
         status = STATUS[outcome.verdict]
         return TROUBLE if unkept and status == NO_ALARM else status
-
-
-async def _ask_guard(
-    request: Request, listener: Listener | None, unkept: list[str]
-) -> ReciprocityMetrics | CalledOff:
-    guard = PromptGuard(request.config, store=request.store, on_unkept=unkept.append)
-    try:
-        return await guard.evaluate_prompt(
-            request.prompt,
-            session_memory=request.session,
-            on_event=listener,
-            label=request.label,
-            bank=request.bank,
-            seating=request.seating,
-        )
-    except asyncio.CancelledError as cancelled:
-        return CalledOff(partial_result_of(cancelled))
 
 
 @contextmanager
