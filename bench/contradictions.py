@@ -1,7 +1,8 @@
 """How many contradictions `firecircle.find_contradictions` finds, and how many of its findings are right.
 
-`python -m bench.contradictions [dev|test]` reads the annotated prompts of `bench/data/contradictions.toml`.
-A finding is right if its passages hold the two quotes of an annotated contradiction; any other finding counts
+`python -m bench.contradictions [PART…]` reads the annotated prompts of `bench/data/contradictions.toml`: the
+parts dev and fresh, which the rules and weights were made on, and test and later, which are only measured. A
+finding is right if its passages hold the two quotes of an annotated contradiction; any other finding counts
 as wrong, and is printed. Kinds are compared apart.
 """
 
@@ -70,9 +71,9 @@ def measure(prompts: list[dict[str, Any]], *, verbose: bool) -> None:
 def main() -> None:
     """Print the figures of one part, or of both."""
     prompts = tomllib.loads(WRITTEN.read_text("utf-8"))["prompt"]
-    for part in sys.argv[1:] or ("dev", "test"):
+    for part in sys.argv[1:] or ("dev", "fresh", "test", "later"):
         print(part)
-        measure([prompt for prompt in prompts if prompt["part"] == part], verbose=part == "dev")
+        measure([prompt for prompt in prompts if prompt["part"] == part], verbose=part in ("dev", "fresh"))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,9 @@ FILLER = "You are the assistant of a garden centre. Be friendly.\n"
         ("numbers", "Keep replies under 80 words.", "Write at least 200 words per reply."),
         ("numbers", "Returns are accepted within 30 days.", "Returns are accepted within 14 days."),
         ("priority", "Tone takes precedence over accuracy.", "Accuracy is more important than tone."),
+        ("direct", "Keep every answer brief.", "Describe each plant at length in your answer."),
+        ("direct", "Ask the manager before you order seeds.", "Order seeds on your own when they run low."),
+        ("direct", "Sources are not to be mentioned.", "Always name your sources."),
         ("scope", "Always add the price to every list.", "Do not add the price to lists for members."),
     ],
 )
@@ -55,6 +58,8 @@ def test_what_one_passage_shows_has_no_second(kind: str, text: str, quote: str) 
         "- Interns have 20 days of holiday.\n- Employees have 28 days of holiday.",
         "- Use a formal tone for letters.\n- Use a casual tone for chats.",
         "- Never delete rows in `prod`.\n- Delete old rows in `staging`.",
+        "- Do not give legal advice.\n- Refer legal questions to a lawyer.",
+        "- If the guest is a silver member, add one bag.\n- If the guest is a gold member, add two bags.",
         "- Ask for the size first.\n- Never name a price without asking for the size.",
         '- Good: "Always use tabs for indentation."\n- Bad: "Indent with four spaces."',
         "```\nnever use tabs for indentation\nindent with tabs\n```",
@@ -81,14 +86,18 @@ def test_quotes_are_places_of_the_text() -> None:
             assert text[passage.start : passage.end] == passage.quote
 
 
-def test_annotated_prompts_are_read_with_high_precision() -> None:
+def test_prompts_that_no_rule_was_written_on_are_read_with_high_precision() -> None:
     import tomllib
 
-    right = every = 0
+    right = every = hits = annotated = 0
     for prompt in tomllib.loads(WRITTEN.read_text("utf-8"))["prompt"]:
-        text = prompt["text"].lstrip("\n")
-        for found in find_contradictions(text):
-            every += 1
-            right += any(is_of(found, text, a, b) for kind, a, b in prompt["pairs"] if kind != "none")
-    assert every > 50
-    assert right / every >= 0.9
+        if prompt["part"] in ("test", "later"):
+            text = prompt["text"].lstrip("\n")
+            real = [pair for pair in prompt["pairs"] if pair[0] != "none"]
+            findings = find_contradictions(text)
+            every += len(findings)
+            right += sum(any(is_of(found, text, a, b) for _, a, b in real) for found in findings)
+            annotated += len(real)
+            hits += sum(any(is_of(found, text, a, b) for found in findings) for _, a, b in real)
+    assert right / every >= 0.8
+    assert hits / annotated >= 0.5

@@ -77,9 +77,9 @@ def find_contradictions(prompt: str | MultiNeutrosophicPrompt) -> tuple[Contradi
     return tuple(kept)
 
 
-def place_of(found: Found) -> tuple[int, int, int]:
-    kind, first, second, _ = found
-    return first.start, second.start if second else -1, KINDS.index(kind)
+def place_of(found: Found) -> tuple[int, int]:
+    _, first, second, _ = found
+    return first.start, second.start if second else -1
 
 
 def passage_of(text: str, directive: Directive) -> Passage:

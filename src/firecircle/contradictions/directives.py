@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -36,6 +36,8 @@ class Directive:
     """Without quotations."""
     start: int
     end: int
+    row: int
+    """The line of the text that it is in."""
     negative: bool
     permits: bool
     core: frozenset[str]
@@ -68,6 +70,24 @@ class Directive:
         match = _SUBJECT.match(self.text)
         return stem(match[1]) if match else None
 
+    @property
+    def excepts(self) -> bool:
+        """Whether it speaks of exceptions or of the remaining cases."""
+        return bool(lexicon().other.search(self.text))
+
+    def differs_in_subject(self, other: Directive) -> bool:
+        """Whether two statements have different subjects, as in `interns have 20 days`."""
+        one, two = self.subject, other.subject
+        return bool(one and two and one != two and one not in other.words() and two not in self.words())
+
+    def is_limited_beyond(self, other: Directive, places: Collection[str] | None = None) -> bool:
+        """Whether it holds only in cases that the other does not name."""
+        others = other.words() | other.when
+        limited = any(
+            not words & others for place, words in self.about.items() if places is None or place in places
+        )
+        return (limited or (self.conditional and not self.when & others)) and not self.universal
+
     def words(self) -> frozenset[str]:
         """What is done, to what, and the phrases that limit it."""
         return self.core.union(*self.about.values())
@@ -77,9 +97,11 @@ Found = tuple[ContradictionKind, Directive, Directive | None, str]
 """A kind, its passages, and why."""
 
 _CLAUSE = re.compile(r";\s+|\s+[—–]\s+|,\s+(?=(?:no|never|not|do not|don['’]t|but)\b)|\.\s+|(?<=[!?])\s+")
+_CODE = re.compile(r"^\s*//|;$|[{}]$")
 _HALF_AN_HOUR = re.compile(r"\bhalf an hour\b")
-_PREPOSITION = re.compile(r"\b(in|into|for|to|from|under|during|at|between|within|on|with|above|below)\b")
-_CORE_PREPOSITION = re.compile(r"\b(?:of|about|by|as|off|over)\b")
+_PREPOSITION = re.compile(
+    r"\b(in|into|for|to(?! be\b)|from|under|during|at|between|within|on|with|above|below)\b"
+)
 _WITHOUT = re.compile(r"\bwithout ([\w' -]+)")
 WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*|`[^`\n]{1,60}`")
 _QUOTED = re.compile(r"[\"“][^\"”\n]{1,200}[\"”]")
@@ -97,12 +119,12 @@ def directives_in(text: str) -> Iterator[Directive]:
             continue
         if any(start <= line.start < end for start, end in code) or (front and line.start < front.end()):
             continue
-        if lexicon().example.search(line.text.lower()) or line.text.count("|") > 2:
+        if lexicon().example.search(line.text.lower()) or line.text.count("|") > 2 or _CODE.search(line.text):
             continue
-        yield from _clauses(line, heading)
+        yield from _clauses(line, heading, text.count("\n", 0, line.start))
 
 
-def _clauses(line: Line, heading: str) -> Iterator[Directive]:
+def _clauses(line: Line, heading: str, row: int) -> Iterator[Directive]:
     text = line.text
     item = re.match(r"(?:[-*+•]|\d{1,3}[.)]|[a-z]\))\s+|\*\*[^*]{1,40}:?\*\*:?\s+", text)
     at = item.end() if item else 0
@@ -114,10 +136,10 @@ def _clauses(line: Line, heading: str) -> Iterator[Directive]:
     for (_, start), (end, _) in zip(cuts, [*cuts[1:], (len(text), len(text))], strict=True):
         if words := text[start:end].strip():
             place = line.start + start + (len(text[start:end]) - len(text[start:end].lstrip()))
-            yield from _read(words, place, f"{heading} {line.introduction}".lower())
+            yield from _read(words, place, row, f"{heading} {line.introduction}".lower())
 
 
-def _read(words: str, start: int, heading: str) -> Iterator[Directive]:
+def _read(words: str, start: int, row: int, heading: str) -> Iterator[Directive]:
     known = lexicon()
     text = _HALF_AN_HOUR.sub("30 minutes ", words.lower().replace("’", "'"))
     end = start + len(words)
@@ -143,6 +165,7 @@ def _read(words: str, start: int, heading: str) -> Iterator[Directive]:
             _QUOTED.sub(" ", text),
             start,
             end,
+            row,
             negated,
             permits,
             core,

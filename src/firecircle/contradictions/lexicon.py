@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
@@ -34,12 +34,15 @@ class Lexicon:
     universal: re.Pattern[str]
     permission: re.Pattern[str]
     other: re.Pattern[str]
+    redirects: re.Pattern[str]
     condition: re.Pattern[str]
     example: re.Pattern[str]
     numbers: dict[str, float]
     most: re.Pattern[str]
     least: re.Pattern[str]
-    dimensions: tuple[Dimension, ...] = field(default=())
+    dimensions: tuple[Dimension, ...]
+    opposites: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]
+    """Words that exclude each other, if two passages are about the same."""
 
 
 @cache
@@ -49,7 +52,7 @@ def lexicon() -> Lexicon:
     words, bounds = document["words"], document["bounds"]
     patterns = {
         name: re.compile(words[name])
-        for name in ("negative", "universal", "permission", "other", "condition", "example")
+        for name in ("negative", "universal", "permission", "other", "redirects", "condition", "example")
     }
     return Lexicon(
         empty=frozenset(words["empty"].split()),
@@ -68,5 +71,12 @@ def lexicon() -> Lexicon:
             )
             for each in document["dimension"]
         ),
+        opposites=tuple(
+            (_whole_words(each["one"]), _whole_words(each["other"])) for each in document["opposite"]
+        ),
         **patterns,
     )
+
+
+def _whole_words(words: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w-])(?:{words})(?![\w-])")

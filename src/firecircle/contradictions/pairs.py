@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from firecircle.contradictions.directives import OF_REPLIES, PART, WORD, Directive, Found, content_of
-from firecircle.contradictions.kinds import MEANINGS, ContradictionKind
+import numpy as np
+from numpy.typing import NDArray
+
+from firecircle.contradictions.clashes import found_clashes
+from firecircle.contradictions.directives import OF_REPLIES, PART, Directive, Found
+from firecircle.contradictions.kinds import MEANINGS
 from firecircle.contradictions.lexicon import Dimension, lexicon
 
 ALIKE, VERY_ALIKE, STATED_TWICE, NEARLY_THE_SAME = 0.3, 0.45, 0.55, 0.65
@@ -17,8 +21,10 @@ SHARED = 0.66
 
 
 def found_in_pairs(directives: Sequence[Directive]) -> Iterator[Found]:
-    """Every pair that a rule explains, some of them by several rules."""
-    likeness = _likeness([directive.plain for directive in directives])
+    """Every pair that a rule explains, some of them by several rules, and pairs that score high enough."""
+    if not directives:
+        return
+    likeness = likeness_of(directives)
     choices = [_choices(directive) for directive in directives]
     for (i, first), (j, second) in combinations(enumerate(directives), 2):
         if first.start == second.start:
@@ -26,86 +32,30 @@ def found_in_pairs(directives: Sequence[Directive]) -> Iterator[Found]:
         yield from (
             found
             for found in (
-                _opposed(first, second, likeness[i][j]),
                 _different_numbers(first, second, likeness[i][j]),
                 *_dimensions(first, second, choices[i], choices[j], likeness[i][j]),
-                _only_and_any(first, second),
             )
             if found is not None
         )
+    yield from found_clashes(directives, likeness)
 
 
-def _likeness(texts: Sequence[str]) -> Sequence[Sequence[float]]:
+def likeness_of(directives: Sequence[Directive]) -> NDArray[np.float64]:
     """How alike the clauses are for the multilingual encoder, without their negations."""
     from firecircle.voices.embedded.learned.unpacked import sentence_vectors
 
-    if not texts:
-        return []
     negative = lexicon().negative
-    rows = sentence_vectors([negative.sub(" ", text).strip() or text for text in texts])
-    alike: Sequence[Sequence[float]] = (rows @ rows.T).tolist()
-    return alike
-
-
-_ABLE = re.compile(r"\b(?:can|could|able to)\b")
-
-
-def _opposed(first: Directive, second: Directive, alike: float) -> Found | None:
-    """An order or permission that falls under a ban."""
-    if first.negative == second.negative or alike < ALIKE or _excepts(first) or _excepts(second):
-        return None
-    ban, order = (first, second) if first.negative else (second, first)
-    if _ABLE.search(order.text) or first.text.endswith(":") or second.text.endswith(":"):
-        return None
-    if not ban.core or ban.is_bound or order.is_bound:
-        return None
-    shared = ban.core & order.words()
-    rest = ban.core - order.words()
-    covered = len(shared) / len(ban.core)
-    in_core = ban.core & order.core
-    if not in_core or covered < SHARED or (rest and alike < STATED_TWICE):
-        return None
-    if len(shared) == 1 and not (alike >= VERY_ALIKE and (len(order.core) <= 2 or ban.universal)):
-        return None
-    if rest and order.core - ban.words():  # each has something of its own: different things
-        return None
-    if any(not words & order.about[place] for place, words in ban.about.items() if place in order.about):
-        return None
-    if ban.conditional and order.conditional and not ban.when <= order.when:
-        return None
-    ban_only, order_only = _limits(ban, order), _limits(order, ban)
-    if ban_only and not order.universal:
-        return None
-    kind: ContradictionKind = "scope" if ban_only or (order_only and ban.universal) else "direct"
-    return kind, first, second, f"{MEANINGS[kind]}: {_named(ban, shared)}"
-
-
-def _excepts(directive: Directive) -> bool:
-    """Whether a clause itself speaks of exceptions or of the remaining cases."""
-    return bool(lexicon().other.search(directive.text))
+    rows = sentence_vectors([negative.sub(" ", of.plain).strip() or of.text for of in directives])
+    return (rows @ rows.T).astype(np.float64)
 
 
 _CASES = ("for", "to", "in", "during", "at")
 """The words that a limit to some cases begins with, as far as forms and manners are concerned."""
 
 
-def _limits(one: Directive, other: Directive, places: Collection[str] | None = None) -> bool:
-    """Whether the first holds only in cases that the other does not name."""
-    others = other.words() | other.when
-    limited = any(
-        not words & others for place, words in one.about.items() if places is None or place in places
-    )
-    return (limited or (one.conditional and not one.when & others)) and not one.universal
-
-
-def _named(directive: Directive, stems: frozenset[str]) -> str:
-    """The words of a clause that have these stems, in its order."""
-    return " ".join(dict.fromkeys(word for word in WORD.findall(directive.plain) if content_of(word) & stems))
-
-
 def _different_numbers(first: Directive, second: Directive, alike: float) -> Found | None:
     """The same thing with two numbers that exclude each other."""
-    if _excepts(first) or _excepts(second):
+    if first.excepts or second.excepts:
         return None
     for a in first.amounts if len(first.amounts) == len(second.amounts) == 1 else ():
         for b in second.amounts:
@@ -140,13 +90,7 @@ def _same_thing(first: Directive, second: Directive, unit: str, alike: float) ->
             return False
     if first.conditional and second.conditional and first.when != second.when:
         return False
-    return not _named_differently(first, second)
-
-
-def _named_differently(first: Directive, second: Directive) -> bool:
-    """Whether two statements have different subjects, as in `interns have 20 days`."""
-    one, two = first.subject, second.subject
-    return bool(one and two and one != two and one not in second.words() and two not in first.words())
+    return not first.differs_in_subject(second)
 
 
 _Choices = dict[str, tuple[str, bool]]
@@ -171,7 +115,7 @@ def _dimensions(
         (value, is_chosen), (other, is_also_chosen) = one[dimension.name], two[dimension.name]
         if (value == other) == (is_chosen == is_also_chosen) or not (is_chosen or is_also_chosen):
             continue
-        if _excepts(first) or _excepts(second) or _apart(first, second):
+        if first.excepts or second.excepts or _apart(first, second):
             continue
         shared = (first.words() | first.when) & (second.words() | second.when)
         if dimension.same_topic and not (first.universal or second.universal or (shared and alike >= ALIKE)):
@@ -204,19 +148,4 @@ def _chosen(dimension: Dimension, directive: Directive) -> tuple[str, bool] | No
 
 def _apart(first: Directive, second: Directive) -> bool:
     """Whether both are limited, and to different cases."""
-    return _limits(first, second, _CASES) and _limits(second, first, _CASES)
-
-
-_ONLY = re.compile(r"\bonly\b(?! (?:if|when|after|with|once|for)\b)")
-_ANY = re.compile(r"\b(?:any|whatever|all|every)\b")
-
-
-def _only_and_any(first: Directive, second: Directive) -> Found | None:
-    """What is allowed for some things only, and ordered for all."""
-    for only, free in ((first, second), (second, first)):
-        if not _ONLY.search(only.text) or free.negative or "only" in free.text or _excepts(free):
-            continue
-        shared = only.core & free.core
-        if _ANY.search(free.text) and len(shared) >= 2:
-            return "direct", first, second, f"only some, and all: {_named(only, shared)}"
-    return None
+    return first.is_limited_beyond(second, _CASES) and second.is_limited_beyond(first, _CASES)
