@@ -1,8 +1,8 @@
 """Fit how much each sign of a clash counts, for `firecircle.find_contradictions`.
 
 `python -m training.contradictions` reads the parts "dev" and "fresh" of `bench/data/contradictions.toml`, and
-every second rule file, skill and system prompt of `../shared/data` as a text without contradictions. It writes
-a logistic regression to `contradictions/clashes.json` and prints the figures of each prompt when that is left
+every second rule file, skill and system prompt of `../shared/data` as free of contradictions. It writes a
+logistic regression to `contradictions/clashes.json` and prints the figures of each prompt when that is left
 out; `python -m bench.contradictions` measures the parts that are never read here.
 """
 
