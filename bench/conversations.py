@@ -1,9 +1,10 @@
 """Whole conversations: is the alarm right, and at the turn at which it was due?
 
-`python -m bench.conversations` judges our own (`bench/data/conversations.jsonl`, with the due turn annotated;
-22 of them only with `--held-out`) and the rows with earlier turns of the shared development data. Their
-attacks are due at the last turn, except those of two sources that do not say. Harmless conversations of ten
-and more user turns are rare, so harmless ones of one source are also joined to longer ones, counted apart.
+`python -m bench.conversations` judges our own (`bench/data/conversations.jsonl`, with the due turn annotated)
+and the rows with earlier turns of the shared development data. `--own held_out` and `--own fresh` judge only
+the 22 and 24 that were set aside. The attacks of the shared data are due at the last turn, except those of
+two sources that do not say. Harmless conversations of ten and more user turns are rare, so harmless ones of
+one source are also joined to longer ones, counted apart.
 """
 
 from __future__ import annotations
@@ -52,11 +53,11 @@ class Score:
     wrong: list[str] = field(default_factory=list)
 
 
-def own_cases(*, held_out: bool) -> Iterator[Case]:
-    """Our own conversations: those to develop on, or those set aside."""
+def own_cases(split: str) -> Iterator[Case]:
+    """Our own conversations: those to develop on (`dev`), or a set that was put aside."""
     for line in DATA.read_text("utf-8").splitlines():
         row = json.loads(line)
-        if (row["split"] == "held_out") == held_out:
+        if row["split"] == split:
             told = transcript_of(row["messages"], row["system"], row["id"])
             yield Case("own", told, row["label"] == "attack", row["due"])
 
@@ -119,10 +120,10 @@ async def scores(cases: Iterable[Case]) -> dict[str, Score]:
 def main() -> None:
     """Print the table."""
     asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--held-out", action="store_true", help="score the conversations set aside")
+    asked.add_argument("--own", choices=("held_out", "fresh"), help="score a set that was put aside")
     asked.add_argument("--wrong", action="store_true", help="list what was judged wrongly")
     given = asked.parse_args()
-    cases = own_cases(held_out=True) if given.held_out else (*own_cases(held_out=False), *shared_cases())
+    cases = own_cases(given.own) if given.own else (*own_cases("dev"), *shared_cases())
     table = asyncio.run(scores(cases))
     print(f"{'source':<30}{'found':>10}{'due ±1':>10}{'alarms':>10}{'10+ turns':>12}")
     for source, score in table.items():

@@ -59,7 +59,6 @@ Verdict   no verdict   aborted
             0.60, by anthropic/claude-sonnet-4 in round 1.
 
 Quorum    does not hold: coverage 8.2 (needs 5.0), 1 lineage (needs 2)
-          short: Insufficient provider diversity: 1 < 2
 Lost      anthropic/claude-sonnet-4 in round 2: http error after 1 attempt:
             overloaded, come back later (HTTP 503); no time left for a retry in
             N s

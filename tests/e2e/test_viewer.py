@@ -259,7 +259,7 @@ def test_the_slider_replays_the_dialogue(page: Page, big: str) -> None:
         ".big",
         "#part-patterns",
         ".chart .mean",
-        ".chart .label",
+        ".chart g .label",
         ".badge.decided",
         ".zombie .badge",
     ):

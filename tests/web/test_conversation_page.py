@@ -30,15 +30,17 @@ def test_the_page_says_what_the_command_says(client: httpx.Client, kept: Convers
     assert f"due at turn {kept.due_turn} of 6 turns" in text
     assert "HERON-5521" in text
     assert "no earlier message has it" in text
-    assert page.text.count('<tr id="turn-') == 6
+    assert "a value that the operator holds back" in text  # what the assistant said is there to read
+    assert page.text.count('<article class="exchange" id="turn-') == 6
     assert page.text.count("<circle ") == 6
+    assert page.text.count("alarm due</span>") == 1
     assert "<script>alert" not in page.text
 
 
 def test_the_batch_leads_to_it_and_turns_to_their_circles(client: httpx.Client, kept: Conversation) -> None:
     assert 'href="/conversations/chat"' in client.get("/batches/chat").text
     page = client.get("/conversations/chat").text
-    circles = re.findall(r'<tr id="turn-\d+"><td><a href="(/circles/[0-9a-f-]+)"', page)
+    circles = re.findall(r'id="turn-\d+">\n<h3><a href="(/circles/[0-9a-f-]+)"', page)
     assert len(circles) == len(kept.turns)
     assert client.get(circles[3]).status_code == 200
 

@@ -107,7 +107,7 @@ def test_the_head_of_a_circle_answers_at_once(client: httpx.Client, kept: dict[s
     assert "alarm from 0.70: a 0.80, b 0.80" in head
     assert head.count("<circle") == 2
     assert page.count("round 1 alone: F 0.20") == 1, "what the discussion did is told once"
-    link = re.search(r'<b>Why:</b> <a href="#(v[0-9]+r[0-9]+)"', page)
+    link = re.search(r'<a href="#(v[0-9]+r[0-9]+)">Its whole answer', page)
     assert link is not None
     assert f'id="{link[1]}" class="answer decides"' in page
     assert f'id="newer" href="/circles/{kept["high"]}"' in page
@@ -172,10 +172,7 @@ def test_a_batch_stands_beside_another(client: httpx.Client, store: Store) -> No
     words = [one["verdict"] for one in client.get("/api/v1/circles", params=order).json()["circles"]]
     assert words == sorted(words, reverse=True)
     page = client.get("/batches/tuesday", params={"before": "monday"}).text
-    assert (
-        "<b>2</b> prompts: 2 alarms, 0 unsure, 0 without alarm. Of 2 labelled: 2 right, 0 missed, 0 false alarms."
-        in page
-    )
+    assert "<b>2</b> prompts: 2 alarms, 0 unsure, 0 without alarm." in page
     assert "Of 2 that monday judged too, <b>1</b> came to another verdict." in page
     assert page.count('<tr class="differs">') == 1
     assert page.index('<tr class="differs">') < page.index("<tr>", page.index("<tbody>")), "it comes first"
@@ -189,7 +186,7 @@ def test_a_batch_stands_beside_another(client: httpx.Client, store: Store) -> No
     assert lines[0] == "prompt,label,tuesday verdict,tuesday F,monday verdict,monday F,patterns,words"
     assert "0,attack,alarm,0.9,no_alarm,0.1,,prompt 0" in lines
     assert (
-        "1 alarm, 0 unsure, 1 without alarm. Of 2 labelled: 1 right, 1 missed, 0 false alarms."
+        '<b>1 of 2 right</b> <span class="f">1 missed, 0 false alarms</span>'
         in client.get("/batches/monday").text
     )
     assert client.get("/batches/wednesday").status_code == 404
@@ -214,7 +211,8 @@ def test_the_sums_of_a_batch_add_up_and_what_failed_comes_first(client: httpx.Cl
             )
     page = client.get("/batches/friday").text
     assert "<b>4</b> prompts: 1 alarm, 1 unsure, 1 without alarm, 1 without a verdict." in page
-    assert "Of 4 labelled: 1 right, 2 missed, 0 false alarms, <b>1 not judged</b>." in page
+    assert "<b>1 of 4 right</b>" in page
+    assert "2 missed, 0 false alarms, <b>1 not judged</b>" in page
     places = [page.index(f">{name}</a>") for name in ("broken", "alarm", "unsure", "calm")]
     assert places == sorted(places)
     assert page.count('class="verdict unsure"') == 2, "the chip and the row"

@@ -50,7 +50,7 @@ def test_a_run_s_circle_is_seen_live_and_found_again(client: httpx.Client, tmp_p
         address = f"/circles/{one['id']}"
         assert (one["arm"], one["run_id"]) == ("circle", "one")
         assert f'href="{address}"' in client.get("/runs/one").text
-        assert "Sitting now" in client.get("/runs/one").text
+        assert "Running now" in client.get("/runs/one").text
         watch_it_fill_in(client, address, gate)
         refused(client, address)
         gate.open = True
@@ -60,7 +60,7 @@ def test_a_run_s_circle_is_seen_live_and_found_again(client: httpx.Client, tmp_p
     assert 'href="/runs/one"' in over
     assert f"arm circle, record {one['record_id']}" in over
     page = client.get("/runs/one").text
-    assert "Sitting now" not in page
+    assert "Running now" not in page
     judgements = page.partition('id="judgements"')[2]
     assert f'<a href="{address}">{html.escape(one["record_id"])}</a>' in judgements
     assert address in client.get("/circles?run_id=one").text
@@ -83,7 +83,7 @@ def watch_it_fill_in(client: httpx.Client, address: str, gate: Gate) -> None:
     until(lambda: "Round 2" in client.get(address).text)
     page = client.get(address).text
     assert 'id="cancel"' not in page
-    assert "stopped where it runs" in page
+    assert "stop the run where it was started" in page
 
 
 def refused(client: httpx.Client, address: str) -> None:

@@ -412,7 +412,7 @@ def _fields(summary: CircleSummary) -> list[str]:
 
 def _verdict(summary: CircleSummary) -> str:
     """What came of it, in one or two words."""
-    return "sitting" if summary.status == "sitting" else SHOWN[summary.verdict]
+    return "running" if summary.status == "sitting" else SHOWN[summary.verdict]
 
 
 def _figure(summary: CircleSummary) -> str:
@@ -467,7 +467,7 @@ def _introduction(summary: CircleSummary, kept: CircleOrPanel) -> str:
     """Which circle this is, and what it judged."""
     sizes = ", ".join(f"{layer.name} {len(layer.text):,}" for layer in kept.prompt.layers)
     turn, seating = kept.circumstances.turn_number, kept.circumstances.seating
-    how = "still sitting" if summary.status == "sitting" else STOP_WORDS[summary.status]
+    how = "still running" if summary.status == "sitting" else STOP_WORDS[summary.status]
     about = [
         summary.mode.replace("_", " "),
         printable_line(str(seating)) if seating else counted(len(summary.voices), "voice"),

@@ -25,7 +25,7 @@ from firecircle.evaluation import GroundedQuote, NeutrosophicEvaluation
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import is_embedded
 from firecircle.telling.answers import cares_about
-from firecircle.telling.glance import LAYER_WORDS, Excerpt, advice_of, excerpt_of, sentence_of
+from firecircle.telling.glance import LAYER_WORDS, Excerpt, excerpt_of, sentence_of
 from firecircle.telling.patterns import (
     GatheredQuote,
     agreement_words,
@@ -105,8 +105,7 @@ def glance_report(
         lines.append(Text(f"Labelled {known}: {mistake}.", style="bold red"))
     yield from section("Verdict", [Line(line) for line in lines])
     yield from section("Patterns", brief_patterns(result))
-    if advice := advice_of(result, OPTIONS):
-        yield from section("Next", [advice])
+    yield from _next(result)
     yield ""
     yield TableView(table_of_circle(result), brief=True)
     cautions = cautions_of_circle(result, printable_line)

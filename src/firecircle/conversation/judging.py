@@ -223,14 +223,15 @@ def put_together(
     )
 
 
-def conversation_of(name: str, circles: Mapping[int, FireCircleResult]) -> Conversation:
-    """The conversation whose turns were judged in these circles, by the number of the turn.
-
-    Its messages are those that the last circle has as evidence: the last reply is not among them.
-    """
+def transcript_in(name: str, circles: Mapping[int, FireCircleResult]) -> Transcript:
+    """The messages that the last of these circles has as evidence: the last reply is not among them."""
     last = circles[max(circles)].prompt
     messages = (*(last.turns or ()), EarlierTurn(role="user", content=last.user))
-    transcript = Transcript(name=name, system=last.system, messages=messages)
+    return Transcript(name=name, system=last.system, messages=messages)
+
+
+def conversation_of(transcript: Transcript, circles: Mapping[int, FireCircleResult]) -> Conversation:
+    """A conversation as the circles judged it, by the number of the turn."""
     session = SessionMemory()
     judged: list[ReciprocityMetrics] = []
     readings: list[TurnReading] = []

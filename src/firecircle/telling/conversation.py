@@ -38,13 +38,17 @@ class TurnRow(NamedTuple):
 
 def headline(judged: Conversation) -> str:
     """The verdict, the number that decided and where."""
-    word = SHOWN[judged.verdict]
+    return f"{SHOWN[judged.verdict]}, {figures_of(judged)}"
+
+
+def figures_of(judged: Conversation) -> str:
+    """The number that decided, and where."""
     turns = counted(len(judged.turns), "turn")
     if judged.falsehood is None:
-        return f"{word}: none of {turns} could be judged"
+        return f"none of {turns} could be judged"
     figure = format_figure(judged.falsehood, judged.alarm_threshold)
     where = f"due at turn {judged.due_turn} of {turns}" if judged.due_turn else f"over {turns}"
-    return f"{word}, F {figure} of the conversation, {where}"
+    return f"F {figure} of the conversation, {where}"
 
 
 def sentences_about(judged: Conversation, clean: Clean = str) -> Iterator[str]:

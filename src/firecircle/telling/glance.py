@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from firecircle.circle.pattern_types import known_type
-from firecircle.circle.result import FireCircleResult, PatternObservation
+from firecircle.circle.result import FireCircleResult
 from firecircle.evaluation import GroundedQuote
 from firecircle.names import LayerName
-from firecircle.telling.verdict import Ways, headline_of, next_step
+from firecircle.telling.verdict import deciding_pattern, headline_of
 from firecircle.telling.words import counted
 from firecircle.verdict import VerdictWord
 
@@ -61,21 +61,13 @@ def _text(result: FireCircleResult, layer: LayerName) -> str:
 
 
 def deciding_quotes(result: FireCircleResult) -> Iterator[GroundedQuote]:
-    """The words that an alarm or a doubt rests on, the deciding voice's first."""
+    """The words that an alarm or a doubt rests on: of the pattern spoken of, the deciding voice's first."""
     if result.verdict in ("alarm", "unsure"):
-        yield from result.reason.quotes if result.reason else ()
-        for pattern in result.all_patterns:
-            yield from pattern.evidence
-
-
-def deciding_pattern(result: FireCircleResult) -> PatternObservation | None:
-    """The pattern to speak of: an agreed one first, and of those the deciding voice's type."""
-    kind = result.reason.pattern_type if result.reason else None
-    ranked = sorted(
-        result.all_patterns,
-        key=lambda pattern: (pattern.left_out is not None, pattern.pattern_type != kind),
-    )
-    return ranked[0] if ranked else None
+        pattern, reason = deciding_pattern(result), result.reason
+        if reason and (pattern is None or reason.pattern_type in (None, pattern.pattern_type)):
+            yield from reason.quotes
+        yield from pattern.evidence if pattern else ()
+        yield from reason.quotes if reason else ()
 
 
 def sentence_of(result: FireCircleResult) -> str:
@@ -91,10 +83,3 @@ def sentence_of(result: FireCircleResult) -> str:
     if known is None:
         return f"The marked words try to manipulate the assistant. {voices}"
     return f"The marked words {known.does}. {voices}"
-
-
-def advice_of(result: FireCircleResult, ways: Ways) -> str:
-    """What to do now: after an alarm a sentence for the system prompt, else the most pressing thing."""
-    pattern = deciding_pattern(result) if result.alarm and not result.decided_by_guess else None
-    known = known_type(pattern.pattern_type) if pattern else None
-    return f"Add to the system prompt: “{known.author}”" if known else next_step(result, ways)

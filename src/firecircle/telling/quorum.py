@@ -14,11 +14,17 @@ def quorum_line(result: FireCircleResult) -> str:
     verdict, rules = result.quorum, result.config.quorum_rules
     state = "holds" if verdict.valid else "does not hold"
     waived = "" if verdict.enforced else " (not enforced)"
+    blind = [
+        role.replace("_", " ")
+        for role in CRITICAL_ROLES
+        if verdict.coverage_by_role.get(role, 0.0) <= PRESENT_ABOVE * ROLE_WEIGHTS[role]
+    ]
+    missing = f"; no voice is good at {' or '.join(blind)}" if blind else ""
     measured = f"; {verdict.independence.sentence}" if verdict.independence else ""
     return (
         f"{state}{waived}: coverage {verdict.coverage:.1f} (needs {rules.min_cognitive_coverage:.1f}),"
         f" {counted(len(rules.lineages_in(verdict)), 'lineage')} (needs {rules.min_provider_groups})"
-        f"{measured}"
+        f"{missing}{measured}"
     )
 
 

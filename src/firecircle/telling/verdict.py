@@ -9,8 +9,15 @@ from typing import Literal
 
 from firecircle.circle.config import quorum_cure
 from firecircle.circle.naming import advisories_about
+from firecircle.circle.pattern_types import known_type
 from firecircle.circle.quorum import judge_quorum
-from firecircle.circle.result import Failure, FireCircleResult, Reason, Substitution
+from firecircle.circle.result import (
+    Failure,
+    FireCircleResult,
+    PatternObservation,
+    Reason,
+    Substitution,
+)
 from firecircle.circle.summary import calibrated_sentence, decision_sentence
 from firecircle.languages import reader_of
 from firecircle.metrics import ReciprocityMetrics
@@ -172,7 +179,6 @@ def _quorum(result: FireCircleResult, line: SafeLine) -> list[str]:
     lines = []
     if result.consensus is not None or result.failures:  # else it broke off before anybody was missed
         lines += [] if verdict.valid and verdict.enforced else [quorum_line(result)]
-        lines += [f"short: {line(shortfall)}" for shortfall in verdict.shortfalls]
     lines += [
         f"note: {line(alias)} was {line(' and '.join(sorted(models)))}"
         for alias, models in result.behind_aliases.items()
@@ -254,7 +260,21 @@ def _after_losses(result: FireCircleResult, ways: Ways) -> str:
     return f"{step}; for a quorum without them {quorum_cure(left, config.quorum_rules)}"
 
 
+def deciding_pattern(result: FireCircleResult) -> PatternObservation | None:
+    """The pattern to speak of: an agreed one first, and of those the deciding voice's type."""
+    kind = result.reason.pattern_type if result.reason else None
+    ranked = sorted(
+        result.all_patterns,
+        key=lambda pattern: (pattern.left_out is not None, pattern.pattern_type != kind),
+    )
+    return ranked[0] if ranked else None
+
+
 def _after_alarm(result: FireCircleResult, ways: Ways) -> str:
+    """A sentence for the system prompt against the pattern, else where the words were found."""
+    pattern = deciding_pattern(result)
+    if known := known_type(pattern.pattern_type) if pattern else None:
+        return f"Add to the system prompt: “{known.author}”"
     places = [place for pattern in result.patterns for place in pattern.evidence]
     layers = Counter(place.layer for place in places or (result.reason.quotes if result.reason else ()))
     if layers:

@@ -9,10 +9,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from firecircle.circle.result import FireCircleResult
-from firecircle.conversation.judging import conversation_of
+from firecircle.conversation.judging import conversation_of, transcript_in
 from firecircle.names import is_attack, is_benign
 from firecircle.store.circles import MOST_IN_A_BATCH, BatchLine, judgements_of, list_batches, pair_batches
-from firecircle.telling.conversation import headline, rows_of, sentences_about
+from firecircle.telling.conversation import figures_of, rows_of, sentences_about
 from firecircle.telling.words import verdict_counts
 from firecircle.verdict import VERDICT_WORDS, VerdictWord, mistake_of
 from firecircle.web.api.reading import filled_in, parameters_as
@@ -105,15 +105,16 @@ def conversation_page(request: Request) -> Response:
     circles = {turn: circle for turn, circle in loaded.items() if isinstance(circle, FireCircleResult)}
     if not circles:
         raise RequestError(404, f"{name}: no such conversation; `evaluate --conversation FILE` makes one")
-    judged = conversation_of(name, circles)
+    transcript = transcript_in(name, circles)
+    judged = conversation_of(transcript, circles)
     return page_response(
         request,
         "conversation.html",
         name=name,
         judged=judged,
-        headline=headline(judged),
+        figures=figures_of(judged),
         sentences=list(sentences_about(judged)),
-        rows=rows_of(judged),
+        turns=list(zip(rows_of(judged), judged.turns, transcript.exchanges, strict=True)),
         ids={turn: of.id for turn, of in kept.items()},
         drawn_turns=trajectory(judged),
     )

@@ -59,7 +59,9 @@ class Convener:
     ) -> str:
         """Begin to judge; the id, as soon as there is one. A panel is kept when it is over."""
         if len(self._sitting) >= MOST_AT_ONCE:
-            raise RequestError(429, f"{MOST_AT_ONCE} circles sit already; wait for one to end, or cancel one")
+            raise RequestError(
+                429, f"{MOST_AT_ONCE} circles are running already; wait for one to end, or cancel one"
+            )
         named: Future[str] = Future()
         self._loop.call_soon_threadsafe(self._begin, prompt, config, label, seating, named)
         return await asyncio.shield(asyncio.wrap_future(named))

@@ -74,9 +74,10 @@ class ReaderVoice:
         shown = _shown(own, heard, least, decides=f >= STRENGTHS.violation)
         reasoning = _reasoning(self.reader, reading, own, heard, unread)
         chair = _from_the_chair(own, heard) if turn.is_chair else {}
+        benign = chair.get("benign_reading")
         return {
             **chair,
-            "reasoning": " ".join((reasoning, *chair.values())),
+            "reasoning": f"{reasoning} {benign}" if benign else reasoning,
             _patterns_field(turn): _patterns(reading, shown),
             "verdict": _verdict(f),
             "truth": round((1 - f) * (1 - i / 2), 3),

@@ -72,7 +72,7 @@ async def estimate(request: Request) -> Response:
 
 
 async def evaluate(request: Request) -> Response:
-    """Begin to judge. 202 while the circle sits, 200 when it is over already."""
+    """Begin to judge. 202 while the circle is running, 200 when it is over already."""
     form = await body_as(Judging, request)
     viewer = viewer_of(request)
     judges = configure_by_file(_asked_for(form))
@@ -150,7 +150,7 @@ def page_of_circles(circles: CircleStore, query: CircleQuery, limit: int | None 
 
 
 def get_circle(request: Request) -> Response:
-    """A circle or panel; of one that still sits, what was heard so far."""
+    """A circle or panel; of one that is still running, what was heard so far."""
     summary = circle_asked_for(request)
     _, document = viewer_of(request).store.circles.document(summary.id)
     circle = {
@@ -203,7 +203,7 @@ async def label_circle(request: Request) -> Response:
 
 
 def delete_circle(request: Request) -> Response:
-    """Take a circle out of the store. One that sits must be called off first."""
+    """Take a circle out of the store. One that is running must be cancelled first."""
     summary = circle_asked_for(request, exactly=True)
     if summary.status == "sitting":
         first = "wait until it is over" if summary.run_id else "cancel it first"

@@ -153,6 +153,8 @@ class Convergence:
     means: tuple[Step, ...]
     threshold_y: float
     threshold: float
+    threshold_label: Line
+    """Where its words are: among the names, so that no line crosses them."""
     left: float
     right: float
     bottom: float
@@ -200,16 +202,19 @@ def convergence(result: FireCircleResult) -> Convergence | None:
         for one in means
     ]
     threshold = result.config.alarm_threshold
+    end = WIDTH - RIGHT + 8
+    threshold_label, *named = _spread_labels([Line("", (), (), end, y(threshold), None), *lines])
     return Convergence(
         width=WIDTH,
         height=HEIGHT,
-        lines=_spread_labels(lines),
+        lines=tuple(named),
         bands=tuple(
             (f"{a[0]},{a[1]} {b[0]},{b[1]} {b[0]},{b[3]} {a[0]},{a[3]}", b[4]) for a, b in pairwise(edges)
         ),
         means=tuple(Step(a[0], a[2], b[0], b[2], b[4]) for a, b in pairwise(edges)),
         threshold_y=y(threshold),
         threshold=threshold,
+        threshold_label=threshold_label,
         left=LEFT,
         right=WIDTH - RIGHT,
         bottom=HEIGHT - BOTTOM,
@@ -320,6 +325,7 @@ def waterfall(judged: FireCircleResult | Panel) -> Waterfall | None:
 class TurnDot:
     """The falsehood of one turn of a conversation."""
 
+    number: int
     x: float
     y: float
     title: str
@@ -331,34 +337,47 @@ class Trajectory:
 
     width: int
     height: int
+    left: float
+    right: float
+    ticks_y: tuple[tuple[float, str], ...]
     threshold: float
     arc: str
     trust: str
     dots: tuple[TurnDot, ...]
 
 
-TRAJECTORY_WIDTH, TRAJECTORY_HEIGHT, TRAJECTORY_MARGIN = 640, 160, 12
+TRAJECTORY_WIDTH, TRAJECTORY_HEIGHT = 720, 190
+"""The names of turns are below the lines, and the threshold's words to the right of them."""
 
 
 def trajectory(judged: Conversation) -> Trajectory:
     """The turns of a conversation as points."""
-    room = TRAJECTORY_WIDTH - 2 * TRAJECTORY_MARGIN
+    right = TRAJECTORY_WIDTH - 100
+    room = right - LEFT - 2 * LABEL_APART
     steps = max(1, len(judged.turns) - 1)
 
     def x(number: int) -> float:
-        return round(TRAJECTORY_MARGIN + room * (number - 1) / steps, 1)
+        return round(LEFT + LABEL_APART + room * (number - 1) / steps, 1)
 
     def y(value: float) -> float:
-        return round(TRAJECTORY_MARGIN + (TRAJECTORY_HEIGHT - 2 * TRAJECTORY_MARGIN) * (1 - value), 1)
+        return round(TOP + (TRAJECTORY_HEIGHT - TOP - BOTTOM) * (1 - value), 1)
 
     return Trajectory(
         width=TRAJECTORY_WIDTH,
         height=TRAJECTORY_HEIGHT,
+        left=LEFT,
+        right=right,
+        ticks_y=tuple((y(value / 4), f"{value / 4:g}") for value in range(5)),
         threshold=y(judged.alarm_threshold),
         arc=" ".join(f"{x(turn.number)},{y(turn.arc)}" for turn in judged.turns if turn.arc is not None),
         trust=" ".join(f"{x(turn.number)},{y(turn.trust)}" for turn in judged.turns),
         dots=tuple(
-            TurnDot(x(turn.number), y(turn.falsehood), f"turn {turn.number}: F {turn.falsehood:.2f}")
+            TurnDot(
+                turn.number,
+                x(turn.number),
+                y(turn.falsehood),
+                f"turn {turn.number}: F {turn.falsehood:.2f}",
+            )
             for turn in judged.turns
             if turn.falsehood is not None
         ),

@@ -21,7 +21,7 @@ BAR = 84
 _VERDICTS = {
     name: Markup(f'<span class="verdict {name}"{title}><span aria-hidden="true">{sign}</span> {words}</span>')
     for name, title, sign, words in (
-        ("sitting", "", "◌", "Sitting"),
+        ("sitting", "", "◌", "Running"),
         ("none", "", "–", "No verdict"),
         ("unread", ' title="no alarm, but no voice that judged it reads this language"', "?", "Unread"),
         ("unsure", ' title="no alarm, but close to it or judged with much doubt"', "~", "Unsure"),

@@ -253,7 +253,9 @@ def _circle_outcome(result: FireCircleResult, line: SafeLine, *, sitting: bool) 
     cautions, step = cautions_of_circle(result, line), next_step(result, ON_THE_PAGE)
     if result.consensus is None:
         sentences = ("No consensus.", unfinished_sentence(result, line))
-        return Outcome(result.verdict, None, sentences, line(result.abort_reason or ""), cautions, step)
+        why = result.abort_reason or ""
+        told = why.partition(". ")[0] if "Lost" in cautions else why  # the rest is under that heading
+        return Outcome(result.verdict, None, sentences, line(told), cautions, step)
     metrics = metrics_of_circle(result)
     return Outcome(
         result.verdict,
