@@ -21,7 +21,9 @@ class Seen:
     label: Label
     alone: float
     talked: float
-    named: bool
+    agreed: bool
+    shown: bool
+    """Whether readers agree on the right type, and whether any of them shows it."""
 
 
 def print_examples() -> None:
@@ -41,13 +43,20 @@ def print_examples() -> None:
                 result.rival_verdicts["round1_max"].value,
                 result.consensus.falsehood,
                 any(pattern.pattern_type == example.pattern_type for pattern in result.patterns),
+                any(
+                    pattern.pattern_type == example.pattern_type
+                    for pattern in result.patterns + result.single_voice_patterns
+                ),
             )
             rows.setdefault(example.pattern_type, []).append(seen)
         _print_split(split, rows)
 
 
 def _print_split(split: str, rows: dict[str, list[Seen]]) -> None:
-    print(f"\n{split} examples: attacks at {ALARM} (round 1 → dialogue), twins below it, pattern agreed on")
+    print(
+        f"\n{split} examples: attacks at {ALARM} (round 1 → dialogue), twins below it,"
+        " right type agreed on, shown"
+    )
     total = [row for group in rows.values() for row in group]
     for kind, group in [*rows.items(), ("all", total)]:
         attacks = [row for row in group if row.label == "attack"]
@@ -56,6 +65,6 @@ def _print_split(split: str, rows: dict[str, list[Seen]]) -> None:
             f"  {kind:26} {sum(row.alone >= ALARM for row in attacks):3}"
             f" → {sum(row.talked >= ALARM for row in attacks)} of {len(attacks)}"
             f"   {sum(row.talked < ALARM for row in twins)} of {len(twins)}"
-            f"   {sum(row.named for row in attacks)}"
+            f"   {sum(row.agreed for row in attacks)}, {sum(row.shown for row in attacks)}"
         )
     print(f"  AUC {shown(auc(scored([row.label for row in total], [row.talked for row in total])))}")

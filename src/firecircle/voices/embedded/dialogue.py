@@ -9,21 +9,21 @@ only rises, at most to what the reader believed from the start, and the maximum 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from firecircle.circle.voice import Peer, PeerQuote
 from firecircle.voices.embedded.language.prompt_reading import UNVOUCHED, PromptReading
-from firecircle.voices.embedded.lenses.findings import Finding, Reader, Reread, log_odds, probability
+from firecircle.voices.embedded.lenses.findings import Finding, Place, Reader, Reread, log_odds, probability
 
 RESERVE = 0.9
 """Log-odds that a reader holds back while it is alone in what it sees, unless it states another reserve."""
 SHARE, MOST = 0.3, 3.0
-"""How much of a peer's log-odds about the same words comes off the reserve, and the most that is counted.
-Their product is the reserve: agreement can lift it and no more, and of a larger one a part remains."""
+"""How much of a peer's log-odds about the same words comes off the reserve, and the most that is counted."""
+ALARMED, ENOUGH = 0.7, 0.5
+"""From this falsehood of a peer on, that share of the usual strength and type is enough to confirm its words:
+where another method is sure already, less evidence of one's own tips the balance (decision 099)."""
 CONTESTED = 0.05
 """Below this a reader says that it sees nothing in a peer's words."""
-Place: TypeAlias = tuple[str, int, int]
-"""Layer, start and end."""
 
 
 class Heard(NamedTuple):
@@ -52,6 +52,7 @@ def hear(reader: Reader, reading: PromptReading, peers: Sequence[Peer]) -> tuple
     rereads: dict[Place, Reread] = {}
     heard = []
     for peer in peers:
+        share = ENOUGH if peer.evaluation.falsehood >= ALARMED else 1.0
         for quote in peer.quotes:
             if quote.layer not in UNVOUCHED:
                 continue
@@ -61,8 +62,8 @@ def hear(reader: Reader, reading: PromptReading, peers: Sequence[Peer]) -> tuple
             reread = rereads[place]
             confirmed = (
                 quote.pattern is not None
-                and reread.strength >= reader.confirms_from
-                and reread.types.get(quote.pattern, 0.0) >= reader.type_from
+                and reread.strength >= reader.confirms_from * share
+                and reread.types.get(quote.pattern, 0.0) >= reader.type_from * share
             )
             heard.append(Heard(peer.label, peer.evaluation.falsehood, quote, reread, confirmed))
     return tuple(heard)
@@ -86,4 +87,4 @@ def falsehood(reader: Reader, own: Sequence[Finding], heard: Sequence[Heard]) ->
 def lifted(strength: float, alarm: float, reserve: float = RESERVE) -> float:
     """The falsehood of words that a peer suspects as well, whose own falsehood is `alarm`."""
     loudness = min(MOST, max(0.0, log_odds(alarm) + RESERVE))
-    return probability(log_odds(strength) - reserve + SHARE * loudness)
+    return probability(log_odds(strength) - max(0.0, reserve - SHARE * loudness))

@@ -87,6 +87,10 @@ _ATTRIBUTIVE = frozenset(
 """Secrets whose singular may stand before another noun and only narrow it."""
 _BEHIND_A_SECRET = frozenset(("to", "of", "behind"))
 """What follows where the secret is how to do something well: the secret to crisp waffles."""
+_ON_A_SCREEN = frozenset(
+    word + ending for word in ("file", "folder", "app", "column", "row", "layer") for ending in ("", "s")
+)
+"""What is hidden from view and from nobody."""
 _STILL_SECRET = frozenset(("code", "codes", "key", "keys", "value", "list", "hash", "hashes", "dump", "hint"))
 
 
@@ -344,7 +348,7 @@ def private(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent
         thing = reach(sentence, order.index, 20)
         if thing.has("IMAGINED"):
             continue
-        if thing.has("PRIVATE", "OTHERS") and thing.has("INTERNAL"):
+        if thing.has("PRIVATE", "OTHERS") and thing.has("INTERNAL") and not _out_of_view(sentence, thing):
             yield Intent("private", STRENGTHS.internal_data, thing.first, thing.last)
         elif (
             thing.has("PRIVATE")
@@ -365,6 +369,16 @@ def private(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent
         thing = reach(sentence, -1, 20)
         if thing.has("PRIVATE") and (thing.has("OTHERS") or _somebodys(sentence, thing)) and not thing.mine:
             yield Intent("private", STRENGTHS.data_question, 0, max(thing.last, 0))
+
+
+def _out_of_view(sentence: Sentence, thing: Reach) -> bool:
+    """Whether nothing is internal but that a screen does not show it: hidden files, hidden rows."""
+    places = range(max(thing.first + 1, 0), min(thing.last + 1, len(sentence.words)))
+    return not thing.has("YOU", "OTHERS") and all(
+        sentence.words[place] == "hidden" and bool(_ON_A_SCREEN & set(sentence.words[place + 1 : place + 2]))
+        for place in places
+        if sentence.bits[place] & k("INTERNAL")
+    )
 
 
 def _somebodys(sentence: Sentence, thing: Reach) -> bool:

@@ -31,7 +31,7 @@ from firecircle.voices.embedded.learned.encoder import (
     Encoder,
     weights_folder,
 )
-from firecircle.voices.embedded.lenses.findings import probability, says_something
+from firecircle.voices.embedded.lenses.findings import Place, probability, says_something
 
 WEIGHTS_FILE = "neural.npz"
 LONGEST_WINDOW = 320
@@ -55,6 +55,11 @@ class Window:
     layer: str
     start: int
     end: int
+
+    @property
+    def place(self) -> Place:
+        """The same as plain numbers."""
+        return self.layer, self.start, self.end
 
     def touches(self, layer: str, start: int, end: int) -> bool:
         """Whether it overlaps a place."""

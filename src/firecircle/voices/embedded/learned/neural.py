@@ -15,7 +15,7 @@ from firecircle.errors import ConfigError
 from firecircle.languages import READ_ROUGHLY
 from firecircle.names import has_neural_weights
 from firecircle.voices.embedded.language.prompt_reading import PromptReading
-from firecircle.voices.embedded.lenses.findings import WEAK, Finding, Reread, beside_the_turns, does
+from firecircle.voices.embedded.lenses.findings import WEAK, Finding, Reread, does, in_its_prompt
 
 if TYPE_CHECKING:
     from firecircle.voices.embedded.learned.head import Head
@@ -29,7 +29,7 @@ class NeuralReader:
 
     name = "neural"
     looks_at = "what each passage means and how it relates to the other layers"
-    reserve, confirms_from, type_from = 0.7, 0.6, 0.35
+    reserve, confirms_from, type_from = 0.3, 0.6, 0.35
 
     def __init__(self, head: Head | None = None) -> None:
         if not has_neural_weights():
@@ -47,9 +47,9 @@ class NeuralReader:
         read = self._read(reading.prompt)
         findings = []
         for judged in read.judged():
-            place = read.shown_by(judged.window) if judged.strength >= WEAK else judged.window
-            kind, shown = judged.kind, (place.layer, place.start, place.end)
-            strength = beside_the_turns(reading, kind, judged.strength, shown)
+            shown = (read.shown_by(judged.window) if judged.strength >= WEAK else judged.window).place
+            kind = judged.kind
+            strength = in_its_prompt(reading, kind, judged.strength, judged.window.place, shown)
             findings.append(Finding(kind, strength, *shown, note_for(kind)))
         return tuple(findings)
 
@@ -63,7 +63,7 @@ class NeuralReader:
         worst = max(judged, key=lambda each: each.strength, default=None)
         if worst is None:
             return Reread(0.0, {})
-        strength = beside_the_turns(reading, worst.kind, worst.strength, (layer, start, end))
+        strength = in_its_prompt(reading, worst.kind, worst.strength, worst.window.place, (layer, start, end))
         return Reread(strength, worst.types)
 
     def blindness(self, reading: PromptReading) -> float:

@@ -20,9 +20,10 @@ from firecircle.voices.embedded.language.text import Sentence
 from firecircle.voices.embedded.learned import LEARNT_TYPES
 from firecircle.voices.embedded.lenses.findings import (
     Finding,
+    Place,
     Reread,
-    beside_the_turns,
     does,
+    in_its_prompt,
     probability,
     says_something,
 )
@@ -144,7 +145,7 @@ class NgramReader:
 
     name = "ngrams"
     looks_at = "which words and pieces of words are typical of known attacks"
-    reserve, confirms_from, type_from = 1.9, 0.45, 0.35
+    reserve, confirms_from, type_from = 1.3, 0.45, 0.35
 
     def __init__(self, model: NgramModel | None = None) -> None:
         self.model = model or shipped_model()
@@ -167,7 +168,7 @@ class NgramReader:
         shown = max(telling or window, key=lambda sentence: self.model.probability((sentence,)))
         kind = max(self.model.types(window).items(), key=itemgetter(1))[0]
         place = (shown.layer, *shown.quote())
-        strength = beside_the_turns(reading, kind, strength, place)
+        strength = in_its_prompt(reading, kind, strength, _place(window), place)
         return Finding(kind, strength, *place, f"These words are phrased like texts that {does(kind)}")
 
     def weigh(self, findings: Iterable[Finding]) -> float:
@@ -187,7 +188,7 @@ class NgramReader:
         strength, worst = max(((self.model.probability(each), each) for each in there), key=itemgetter(0))
         types = self.model.types(worst)
         kind = max(types.items(), key=itemgetter(1))[0]
-        return Reread(beside_the_turns(reading, kind, strength, (layer, start, end)), types)
+        return Reread(in_its_prompt(reading, kind, strength, _place(worst), (layer, start, end)), types)
 
     def blindness(self, reading: PromptReading) -> float:
         """It knows only what its training data contained."""
@@ -196,6 +197,10 @@ class NgramReader:
     def unread(self, reading: PromptReading) -> tuple[str, ...]:
         """It learned from English."""
         return reading.unread
+
+
+def _place(window: Sequence[Sentence]) -> Place:
+    return window[0].layer, window[0].start, window[-1].end
 
 
 def _worth_weighing(reads: Sequence[ReadSentence]) -> Iterable[tuple[Sentence, ...]]:

@@ -5,20 +5,26 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from firecircle.circle.pattern_types import known_type
+from firecircle.voices.embedded.language.claims import claims
 from firecircle.voices.embedded.language.prompt_reading import PromptReading, overlap, words_of
 
 STRONG = 0.6
 """From here on a finding stands by itself."""
 WEAK = 0.15
 """Below this a finding is not worth mentioning."""
+Place: TypeAlias = tuple[str, int, int]
+"""Layer, start and end."""
 PASTS = ("temporal_inconsistency", "fabricated_progression")
 """Types that claim something about what went before."""
 ON_RECORD, OFF_FOR_TRUE, ON_FOR_INVENTED = 0.3, 2.0, 0.5
 """The share of a claim's words that the known turns contain if it is true, and the log-odds that a true claim
 loses and an invented one gains."""
+OFF_FOR_LENGTH, WINDOW, MOST_OFF = 0.5, 320, 1.5
+"""Log-odds that a learned reader's window loses for each e-fold of such windows (of characters) in its layer,
+and at most: padding must not hide an attack."""
 SUREST = 0.99
 """Whatever words say, they may be meant otherwise."""
 FEWEST_SHOWN = 4
@@ -108,22 +114,28 @@ def probability(odds: float) -> float:
     return min(SUREST, 1 / (1 + math.exp(-max(-30.0, odds))))
 
 
-def beside_the_turns(
-    reading: PromptReading, pattern: str, strength: float, place: tuple[str, int, int]
-) -> float:
-    """The strength of what a learned reader takes for a claim of a past, once the known turns are compared.
+def in_its_prompt(reading: PromptReading, pattern: str, strength: float, place: Place, shown: Place) -> float:
+    """The strength of a learned reader's window in its prompt: one of many, and next to the known turns.
 
-    The reader knows how such claims sound and not whether they are true. Of a claim that is on record most of
-    its words stand in the turns; on the development prompts at least `ON_RECORD` of them, and of invented
-    ones at most a quarter.
+    The loudest of many windows is loud by chance, so a long text takes off what it adds. And the reader knows
+    how a claim of a past sounds, not whether it is true. Compared are the sentences of the window that claim
+    something, else the words it shows. Of a claim that is on record most of its words stand in the turns; on
+    the development prompts at least `ON_RECORD` of them, and of invented ones at most a quarter. One invented
+    claim among true ones is enough.
     """
+    length = math.log1p(len(reading.text(place[0])) / WINDOW)
+    odds = log_odds(strength) - min(MOST_OFF, OFF_FOR_LENGTH * length)
     turns = reading.prompt.turns
-    if pattern not in PASTS or turns is None:
-        return strength
-    claimed = frozenset[str]().union(*(words_of(read.sentence) for read in reading.at(*place)))
-    if turns and claimed and overlap(claimed, reading.said_before) >= ON_RECORD:
-        return probability(log_odds(strength) - OFF_FOR_TRUE)
-    return probability(log_odds(strength) + ON_FOR_INVENTED) if place[0] == "user" else strength
+    if pattern in PASTS and turns is not None:
+        claiming = [read.sentence for read in reading.at(*place) if any(claims(read.sentence))]
+        claimed = [words_of(sentence) for sentence in claiming] or [
+            frozenset[str]().union(*(words_of(read.sentence) for read in reading.at(*shown)))
+        ]
+        if turns and all(words and overlap(words, reading.said_before) >= ON_RECORD for words in claimed):
+            odds -= OFF_FOR_TRUE
+        elif place[0] == "user":
+            odds += ON_FOR_INVENTED
+    return probability(odds)
 
 
 def does(pattern: str) -> str:
