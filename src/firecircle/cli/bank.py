@@ -134,11 +134,10 @@ def learn(
     Circles that raised no alarm, and those labelled benign, teach nothing. Those of runs are left out,
     since several arms judge the same prompts, unless `--where run=` or `--where in_run=yes` asks for them.
     """
-    from firecircle.cli.output import note_on_runs_left_out, print_json, with_progress
+    from firecircle.cli.output import note_on_runs_left_out, with_progress
     from firecircle.store.bank.bank import Learnt
     from firecircle.store.bank.bank import learn as learnt_from
     from firecircle.store.opening import open_store
-    from firecircle.telling.words import counted
 
     filters = FilterOptions().narrowed(where).circles_that_teach(store).model_copy(update={"alarm": True})
     learnt = Learnt()
@@ -178,7 +177,6 @@ def forget(
     """Take a pattern out of the bank, or what one circle or attack has brought into it."""
     from firecircle.cli.output import print_outcome
     from firecircle.store.opening import open_store
-    from firecircle.telling.words import counted
 
     if sum(given is not None for given in (entry, circle, attack)) != 1:
         raise ConfigError("forget", "name either an entry, a --circle or an --attack")
@@ -207,7 +205,6 @@ def export_to(
     from firecircle.cli.output import print_written
     from firecircle.store.bank.bank import export_lines
     from firecircle.store.opening import open_store
-    from firecircle.telling.words import counted
 
     refuse_json_beside_export(file, as_json=as_json)
     refuse_to_replace(file, force=force)
@@ -228,7 +225,6 @@ def import_from(
     from firecircle.cli.output import print_outcome, with_progress
     from firecircle.store.bank.bank import entries_in
     from firecircle.store.opening import open_store
-    from firecircle.telling.words import counted
 
     entries = sightings = 0
     with readable(file) as lines, open_store(store) as opened:

@@ -91,7 +91,6 @@ def list_circles(
     """
     from firecircle.store.finding import Filters
     from firecircle.store.opening import open_store
-    from firecircle.telling.safe_text import printable_line
 
     given = given.narrowed(where)
     filters = given.filters(store).model_copy(update={"split": True if split else None})
@@ -165,7 +164,6 @@ def delete(
 def _delete_named(circles: list[str], store: str | None, *, yes: bool, as_json: bool) -> int:
     from firecircle.cli.output import is_confirmed, print_outcome
     from firecircle.store.opening import open_store
-    from firecircle.telling.words import counted
 
     with open_store(store) as opened:
         ids = list(dict.fromkeys(opened.circles.summary(circle).id for circle in circles))
@@ -181,7 +179,6 @@ def _delete_matching(given: FilterOptions, store: str | None, *, yes: bool, as_j
     """Delete what matches, some at a time."""
     from firecircle.cli.output import is_confirmed, print_outcome, progress
     from firecircle.store.opening import open_store
-    from firecircle.telling.words import counted
 
     filters = given.filters(store)
     with open_store(store) as opened:
@@ -256,7 +253,6 @@ def export_to(
     from firecircle.store.finding import Filters
     from firecircle.store.opening import open_store
     from firecircle.store.transfer import HEADER, dataset_lines, export_lines
-    from firecircle.telling.words import counted
 
     refuse_json_beside_export(file, as_json=as_json)
     refuse_to_replace(file, force=force)
@@ -318,7 +314,6 @@ def import_from(
     from firecircle.cli.trouble import MOST_COMPLAINTS, TROUBLE, complain
     from firecircle.store.opening import open_store
     from firecircle.store.transfer import BadLine, ImportProgress, import_circles
-    from firecircle.telling.words import counted
 
     taken, bad_lines = ImportProgress(), list[BadLine]()
     with readable(file) as source, open_store(store) as opened, progress("reading circle") as show_progress:

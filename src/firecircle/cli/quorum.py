@@ -42,7 +42,6 @@ def quorum(
     from math import isfinite
 
     from firecircle.catalog import characteristics_of, require_distinct
-    from firecircle.circle.quorum import QuorumRules
 
     names = names_in(models or (), "MODEL")
     if show_list:

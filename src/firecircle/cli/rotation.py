@@ -70,8 +70,6 @@ Domain = Annotated[str, typer.Option("--domain", metavar="D", help="The decision
 @contextmanager
 def open_history(where: str | None = None) -> Iterator[ParticipationHistory]:
     """The history in the store, as rotation reads it."""
-    from firecircle.rotation.tracker import stored_history
-    from firecircle.store.opening import open_store
 
     with open_store(where) as store:
         yield stored_history(store)
@@ -104,8 +102,7 @@ def show(
         return _pairs(store, as_json=as_json)
 
     from firecircle.rotation.drawing import characteristics_in
-    from firecircle.rotation.selector import WeightedVoiceSelector, fairness_in, ranked_for
-    from firecircle.rotation.tracker import VoiceHistoryTracker
+    from firecircle.rotation.selector import fairness_in, ranked_for
 
     with _open_history(history, store) as participation:
         names, now = _pool(models), time.time()
@@ -186,9 +183,6 @@ def _verify(draw_id: str, history: str | None, store: str | None, *, as_json: bo
 
 def _pairs(store: str | None, *, as_json: bool) -> int:
     from firecircle.cli.output import with_progress
-    from firecircle.rotation.affinity import affinities
-    from firecircle.store.finding import Filters
-    from firecircle.store.opening import open_store
 
     with open_store(store) as opened:
         summaries = opened.circles.each_summary(Filters(mode="fire_circle", in_run=False))
@@ -207,7 +201,6 @@ def export_to(
     """Write the whole participation history to one JSON file."""
     from firecircle.cli.output import print_outcome
     from firecircle.rotation.tracker import document_of, export_history
-    from firecircle.telling.words import counted
 
     refuse_json_beside_export(file, as_json=as_json)
     refuse_to_replace(file, force=force)
@@ -232,7 +225,6 @@ def import_from(
     """Take over the participations and draws of a file; a damaged file is refused as a whole."""
     from firecircle.cli.output import print_outcome
     from firecircle.rotation.tracker import import_history
-    from firecircle.telling.words import counted
 
     with open_history(store) as participation:
         taken = import_history(file, participation)
@@ -256,7 +248,7 @@ def _open_history(file: str | None, where: str | None) -> AbstractContextManager
 
 def usual_pool() -> tuple[str, ...]:
     """Who is drawn from when no voice was named: the voices of the usual circle."""
-    from firecircle.request import JudgingRequest, configure_by_file
+    from firecircle.request import configure_by_file
 
     return configure_by_file(JudgingRequest()).config.models
 
@@ -281,7 +273,6 @@ def _pool(models: list[str] | None) -> tuple[str, ...]:
 
 
 def _learnt(where: str | None, pool: tuple[str, ...]) -> tuple[Affinity, ...]:
-    from firecircle.store.opening import open_store
 
     with open_store(where) as store:
         return pairs_learnt(store.circles, pool)
@@ -289,8 +280,6 @@ def _learnt(where: str | None, pool: tuple[str, ...]) -> tuple[Affinity, ...]:
 
 def _print_affinity(drawn: Draw) -> None:
     import sys
-
-    from firecircle.cli.output import console_on
 
     console = console_on(sys.stderr)
     console.print(affinity_note(drawn), soft_wrap=not console.is_terminal)

@@ -77,7 +77,6 @@ def voices(
         if ready:
             raise ConfigError("--ready", "does not go with --check", "leave one of them out")
         return show_todays_models(as_json=as_json)
-    from firecircle.settings import current_settings
 
     hosts, entries = asyncio.run(list_voices())
     if ready:
@@ -141,7 +140,6 @@ def _show_hosts(console: Console, hosts: Sequence[HostEntry]) -> None:
     from rich.text import Text
 
     from firecircle.cli.output import print_line
-    from firecircle.telling.safe_text import printable_line
 
     for host in hosts:
         why = printable_line(host.state.why, 200)
@@ -161,7 +159,6 @@ def _show_voices(console: Console, entries: Sequence[VoiceEntry]) -> None:
     from rich.text import Text
 
     from firecircle.cli.output import print_line, section
-    from firecircle.telling.safe_text import printable_line
 
     for voice in entries:
         names = printable_line(" ".join(voice.names))
