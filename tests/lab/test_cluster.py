@@ -34,7 +34,7 @@ PLAN = plan_text(
 )
 CLUSTER = """
 import sys, time
-from firecircle.lab.cluster.driver import ray_running
+from firecircle.lab.cluster import ray_running
 with ray_running(3) as ray:
     print(ray.get_runtime_context().gcs_address, flush=True)
     sys.stdin.read()
@@ -46,7 +46,7 @@ class Cluster:
     address: str
     holder: int
 
-    def workers(self, actor: str = "CircleWorker") -> list[psutil.Process]:
+    def workers(self, actor: str = "_Holder") -> list[psutil.Process]:
         """Those of this cluster alone."""
         found = []
         for process in psutil.Process(self.holder).children(recursive=True):
@@ -127,12 +127,12 @@ def test_a_batch_on_the_cluster_goes_on_whoever_is_killed(cluster: Cluster, tmp_
     there = [*arguments, str(out), "--engine", f"ray:{cluster.address}"]
     driver = subprocess.Popen(command(*there), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_until(lambda: len(list(out.glob("shards/*.parquet"))) >= 2, driver)
-    cluster.workers("_Holder")[0].kill()
+    cluster.workers()[0].kill()
     wait_until(lambda: len(list(out.glob("shards/*.parquet"))) >= 5, driver)
     assert driver.poll() is None, "a lost worker ends nothing"
     driver.kill()
     driver.wait()
-    wait_until_gone(lambda: cluster.workers("_Holder"))
+    wait_until_gone(lambda: cluster.workers())
     finished = {path: path.stat().st_mtime_ns for path in out.glob("shards/*.parquet")}
     assert 5 <= len(finished) < 16
     done = ran_apart(*there, "--json", seconds=300)

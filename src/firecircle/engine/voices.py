@@ -168,10 +168,6 @@ class JournaledVoice:
         await asyncio.shield(self._voices.journal.write_call(key, self._place(turn), call))
 
 
-class WorkerLost(Exception):  # noqa: N818 - it tells what happened
-    """The process that judged is gone. What was answered is in the journal."""
-
-
 Seated = TypeVar("Seated", bound=JournaledVoices)
 Judgement = TypeVar("Judgement")
 
@@ -189,12 +185,8 @@ async def judge_with_retries(
     tries = 0
     while True:
         voices = seat()
-        try:
-            async with voices.outages.passage():
-                judgement = await judge(voices)
-        except WorkerLost:  # the answers are journaled, so the next worker repeats them
-            await voices.write_withheld(as_part_of_the_record=False)
-            continue
+        async with voices.outages.passage():
+            judgement = await judge(voices)
         if voices.journal.broken:
             raise voices.journal.broken
         is_out = voices.set_aside or voices.outages.pause is not None

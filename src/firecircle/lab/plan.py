@@ -277,7 +277,7 @@ class Plan(_Table):
 
     @property
     def workers(self) -> int:
-        """How many processes run circles of embedded voices, or of a cluster."""
+        """How many processes, here or on a cluster, run circles of embedded voices."""
         return self.concurrency.workers or os.cpu_count() or 1
 
     @property

@@ -12,11 +12,8 @@ import typer
 from firecircle.errors import ConfigError
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-
-    from firecircle.lab.arms.arm import Arm
     from firecircle.lab.datasets import FieldMap
-    from firecircle.lab.runs.judging import Cluster, Clusters
+    from firecircle.lab.runs.judging import Clusters
 
 
 def is_folder(out: str) -> bool:
@@ -217,7 +214,7 @@ class EngineOptions:
         """Whether Ray does the work. A `ConfigError` if the installation does not allow it."""
         if self.engine == "local":
             return False
-        from firecircle.lab.cluster.driver import require_ray
+        from firecircle.lab.cluster import require_ray
 
         require_ray()
         return True
@@ -226,9 +223,8 @@ class EngineOptions:
         """What opens the cluster of a run; None for this machine."""
         if not self.is_ray:
             return None
-        from firecircle.lab.cluster.driver import ray_circles
+        from functools import partial
 
-        def opened(run_id: str, arms: Sequence[Arm]) -> AbstractAsyncContextManager[Cluster]:
-            return ray_circles(run_id, arms, workers, self.address)
+        from firecircle.lab.cluster import ray_workers
 
-        return opened
+        return partial(ray_workers, workers=workers, address=self.address)

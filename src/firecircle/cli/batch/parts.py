@@ -103,7 +103,7 @@ async def _workers(
 ) -> AsyncIterator[tuple[Workers, Callable[[], int]]]:
     """Who judges, and what tells how many rows they have judged."""
     if engine.is_ray:
-        from firecircle.lab.cluster.driver import ray_workers
+        from firecircle.lab.cluster import ray_workers
 
         async with ray_workers(Screener, (job,), count, engine.address) as actors:
             yield actors, lambda: 0
@@ -151,9 +151,7 @@ def _escalate(
     from firecircle.cli.lab.running import follow
     from firecircle.lab.scan.escalation import escalate
 
-    escalating = escalate(
-        folder, files, shared, request, threshold, lambda run: follow(console), engine.clusters(workers)
-    )
+    escalating = escalate(folder, files, shared, request, threshold, lambda run: follow(console))
     whole = summary.model_copy(update={"escalation": asyncio.run(escalating)})
     write_summary(folder, whole)
     return whole

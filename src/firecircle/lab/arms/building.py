@@ -28,6 +28,7 @@ from firecircle.lab.redteam import (
     with_member,
 )
 from firecircle.names import EvaluationMode, is_embedded, strongest_reader
+from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.request import JudgingRequest, configure, default_models
 
 A_DAY_AND_MORE = 26 * 3600.0
@@ -187,13 +188,12 @@ def _circle_with(**changes: Any) -> Callable[[_Draft], Iterator[Arm]]:
     return make
 
 
+def _without_turns(prompt: MultiNeutrosophicPrompt) -> MultiNeutrosophicPrompt:
+    return prompt.model_copy(update={"turns": None})
+
+
 def _no_turns(draft: _Draft) -> Iterator[Arm]:
-    yield CircleArm(
-        draft.arm.name,
-        draft.arm.kind,
-        draft.circle(),
-        lambda prompt: prompt.model_copy(update={"turns": None}),
-    )
+    yield CircleArm(draft.arm.name, draft.arm.kind, draft.circle(), _without_turns)
 
 
 def _attacked_arms(draft: _Draft) -> Iterator[Arm]:

@@ -8,25 +8,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from firecircle.circle.events import Listener
 from firecircle.circle.voice import Reply, Turn, Usage, Voice
+from firecircle.convene import SeatedCircle, SeatedPanel
 from firecircle.engine.journal import RecordRow
 from firecircle.engine.voices import JournaledVoices
-from firecircle.engine.workers import Processes, Workers
+from firecircle.engine.workers import Workers
 from firecircle.errors import ConfigError
 from firecircle.lab.arms.arm import Arm, Case, CaseVoices, Unwatched
 from firecircle.lab.records import Outcome, RunRecord, row_of
 from firecircle.lab.runs.cases import ChosenRecord
 from firecircle.names import is_embedded
+from firecircle.voices.embedded import embedded_voice
 from firecircle.voices.hosted.batches import BatchDesk, can_batch
 from firecircle.voices.hosted.voice import HostedVoice
 
 if TYPE_CHECKING:
-    from firecircle.lab.plan import Plan
     from firecircle.lab.runs.live import LiveCircles
 
 
@@ -75,30 +76,48 @@ def as_record(run_id: str, task: Task, arm: str, kind: str, outcome: Outcome) ->
     )
 
 
-class Cluster(Workers, Protocol):
-    """Workers beyond this process. They hold circles; who is asked, and what that costs, stays here."""
-
-    def takes(self, arm: Arm) -> bool:
-        """Whether a worker can judge under this arm."""
-        ...
-
-    async def judge(self, arm: Arm, case: Case, voices: CaseVoices) -> Outcome:
-        """Judge a case; `WorkerLost` if it has to be done again."""
-        ...
+Clusters = Callable[[type, Sequence[Any]], AbstractAsyncContextManager[Workers]]
+"""Opens workers on other machines, given the class of a worker and what it starts with."""
+Thing = TypeVar("Thing")
 
 
-Clusters = Callable[[str, Sequence[Arm]], AbstractAsyncContextManager[Cluster]]
-"""Opens a cluster for the arms of a run."""
+def _seated_again(thing: Thing, voice: Callable[[str, Voice], Voice]) -> Thing:
+    """An arm with these voices in its circles and panels, and without any key."""
+    if isinstance(thing, SeatedCircle | SeatedPanel):
+        changes: dict[str, Any] = {
+            "config": thing.config.model_copy(update={"api_key": None}),
+            "voices": {model: voice(model, known) for model, known in thing.voices.items()},
+        }
+        return cast(Thing, replace(thing, **changes))
+    if is_dataclass(thing) and not isinstance(thing, type):
+        parts = {part.name: getattr(thing, part.name) for part in fields(thing) if part.init}
+        return replace(thing, **{name: _seated_again(part, voice) for name, part in parts.items()})
+    return thing
+
+
+def as_sent(arms: Sequence[Arm]) -> list[Arm]:
+    """The arms that cost nothing, as they travel to workers: readers are named, and loaded on arrival."""
+    free = [arm for arm in arms if all(map(is_embedded, arm.models))]
+    # A cheating member is no reader, and small.
+    return [
+        _seated_again(arm, lambda model, voice: _Named() if is_embedded(model) else voice) for arm in free
+    ]
+
+
+class _Named:
+    """In the place of a reader while its arm travels."""
+
+    async def speak(self, turn: Turn) -> Reply:
+        """Nobody is here."""
+        raise NotImplementedError
 
 
 class RunWorker:
-    """Judges under embedded arms in a process of its own."""
+    """Judges under embedded arms in a process of its own, on this machine or another."""
 
-    def __init__(self, plan: Plan, run_id: str, seats: tuple[str, ...]) -> None:
-        from firecircle.lab.arms.building import build_arms  # heavy, and only workers need it here
-
+    def __init__(self, run_id: str, sent: Sequence[Arm]) -> None:
         self._run_id = run_id
-        self._arms = {arm.name: arm for arm in build_arms(plan, seats)}
+        self._arms = {arm.name: _seated_again(arm, _on_arrival) for arm in sent}
         self._loop = asyncio.new_event_loop()
 
     def do(self, piece: Sequence[Task]) -> list[RecordRow]:
@@ -109,9 +128,8 @@ class RunWorker:
         return [row for task in piece for row in await judge_task(self._run_id, self._arms, task)]
 
 
-def open_workers(plan: Plan, run_id: str, seats: tuple[str, ...]) -> Processes:
-    """Processes that know the plan; none is started before there is something to do."""
-    return Processes(plan.workers, RunWorker, plan, run_id, seats)
+def _on_arrival(model: str, voice: Voice) -> Voice:
+    return embedded_voice(model) if is_embedded(model) else voice
 
 
 async def judge_task(run_id: str, arms: Mapping[str, Arm], task: Task) -> list[RecordRow]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +15,13 @@ from firecircle.engine.capacity import Limits, SharedBudget
 from firecircle.engine.journal import Journal, RecordRow
 from firecircle.engine.judging import Ledger, Spending, Watch, judge_many
 from firecircle.engine.voices import ReplayedVoices
+from firecircle.engine.workers import Processes, Workers
 from firecircle.lab.arms.arm import Arm, Case
 from firecircle.lab.arms.circle import GuidedArm
 from firecircle.lab.records import Outcome, RunJournal, row_of, unpack_record
 from firecircle.lab.runs.cases import Tally, chosen_records
 from firecircle.lab.runs.folder import RunFolder
-from firecircle.lab.runs.judging import Cluster, RunVoices, Task, as_record, judge_with, open_workers
+from firecircle.lab.runs.judging import Clusters, RunVoices, RunWorker, Task, as_record, as_sent, judge_with
 from firecircle.lab.runs.live import LiveCircles
 from firecircle.lab.runs.store_sync import sync_store
 from firecircle.names import is_embedded
@@ -65,11 +66,11 @@ async def carry_out(
     store: Store | None = None,
     *,
     embedded_too: bool = False,
-    cluster: Cluster | None = None,
+    clusters: Clusters | None = None,
 ) -> RunState:
     """Have the arms of the run's plan do everything that is not done yet. Call with the folder held.
 
-    Circles are held by the workers of the cluster, if there is one; calls are made, and journaled, here.
+    Arms that cost nothing judge on a cluster, if there is one, else in processes; all others here.
 
     Hosted and local circles are written into the store, if there is one, while they sit; embedded ones, where
     that is asked for, at the end.
@@ -80,14 +81,14 @@ async def carry_out(
     with RunJournal(folder.journal) as journal:
         tally = Tally.of(journal, (arm.name for arm in arms), folder.total)
         live = LiveCircles(store, folder.about, embedded_too=embedded_too)
-        ledger = _RunLedger(folder, arms, journal, tally, follow, live, cluster)
+        ledger = _RunLedger(folder, arms, journal, tally, follow, live)
         follow(tally)
         taught = tuple(arm for arm in arms if isinstance(arm, GuidedArm))
         others = tuple(arm for arm in arms if arm not in taught)
         try:
             await _require_enough(ledger, others, limits)
-            with open_workers(plan, folder.about.run_id, folder.about.default_models) as processes:
-                ending = await judge_many(others, ledger, limits, cluster or processes)
+            async with _workers(plan.workers, (folder.about.run_id, as_sent(others)), clusters) as workers:
+                ending = await judge_many(others, ledger, limits, workers)
             if (
                 taught
                 and not ending.stopped
@@ -104,6 +105,19 @@ async def carry_out(
             "raise the budget", "raise [budget] in the plan"
         )
         return RunState(tally, ending.stopped, not_stored, remedy, *journal.mendable())
+
+
+@asynccontextmanager
+async def _workers(
+    count: int, work: tuple[str, Sequence[Arm]], clusters: Clusters | None
+) -> AsyncIterator[Workers]:
+    """Who judges under arms that cost nothing; a cluster is not opened for none."""
+    if clusters is not None and work[1]:
+        async with clusters(RunWorker, work) as cluster:
+            yield cluster
+    else:
+        with Processes(count, RunWorker, *work) as processes:
+            yield processes
 
 
 async def _require_enough(ledger: _RunLedger, arms: Sequence[Arm], limits: Limits) -> None:
@@ -145,11 +159,9 @@ class _RunLedger(Ledger[Task]):
         tally: Tally,
         follow: Follower,
         live: LiveCircles,
-        cluster: Cluster | None,
     ) -> None:
         self.folder, self.plan, self.journal = folder, folder.plan, journal
         self.tally, self.follow, self.live = tally, follow, live
-        self.cluster = cluster
         self.kinds = {arm.name: arm.kind for arm in arms}
         self.desk = BatchDesk(folder.path / "batches.jsonl") if self.plan.concurrency.batch else None
 
@@ -193,14 +205,8 @@ class _RunLedger(Ledger[Task]):
         )
 
     async def judge(self, arm: Any, case: Case, voices: RunVoices) -> Outcome:
-        """Have a worker of the cluster hold the circle, or hold it here."""
-        # A guided arm reads banks that are open here.
-        if self.cluster is None or isinstance(arm, GuidedArm) or not self.cluster.takes(arm):
-            return await judge_with(arm, case, voices)
-        try:
-            return await self.cluster.judge(arm, case, voices)
-        finally:
-            self.lost_workers(self.cluster.lost)
+        """The outcome; that an arm cannot take a record is one, too."""
+        return await judge_with(arm, case, voices)
 
     async def keep(self, task: Task, arm: str, made: Outcome) -> None:
         """Journal what an arm made of a record; the arms after it may look at that."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, AsyncExitStack
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -169,13 +169,7 @@ async def complete(
         require_unchanged(folder.plan, folder.base, folder.about.census)
         with following(folder) as follow:
             arms = build_arms(folder.plan, folder.about.default_models)
-            async with AsyncExitStack() as opened:
-                cluster = None
-                if clusters is not None:
-                    cluster = await opened.enter_async_context(clusters(folder.about.run_id, arms))
-                state = await carry_out(
-                    folder, arms, follow, store, embedded_too=embedded_too, cluster=cluster
-                )
+            state = await carry_out(folder, arms, follow, store, embedded_too=embedded_too, clusters=clusters)
         if state.tally.complete:
             _finish(folder, state)
         return state

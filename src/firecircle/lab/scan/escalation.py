@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from firecircle.lab.datasets import Record
 from firecircle.lab.parquet import MEMORY_LIMIT, sql_path
@@ -19,9 +18,6 @@ from firecircle.lab.runs.starting import Following, complete, export_records, op
 from firecircle.lab.scan.corpus import CorpusFile, FileCursor, ScanFolder
 from firecircle.lab.scan.summary import EscalationSummary
 from firecircle.prompt import MultiNeutrosophicPrompt
-
-if TYPE_CHECKING:
-    from firecircle.lab.runs.judging import Clusters
 
 ARM = "circle"
 READ_AT_ONCE = 1000
@@ -45,7 +41,6 @@ async def escalate(
     request: EscalationRequest,
     threshold: float,
     following: Following,
-    clusters: Clusters | None = None,
 ) -> EscalationSummary:
     """Have the band judged, as far as the budget goes, and write what came of it."""
     rows = _rows_in(folder, request.band)
@@ -56,7 +51,7 @@ async def escalate(
     place.mkdir(parents=True, exist_ok=True)
     _write_prompts(place, files, shared, rows)
     run = _open_run(place, request, threshold)
-    state = await complete(run, following, clusters=clusters)
+    state = await complete(run, following)
     if not run.records.exists():  # stopped by the budget: what there is counts all the same
         export_records(run.journal, run.about.arms, place / "records.parquet")
     records = run.records if run.records.exists() else place / "records.parquet"
