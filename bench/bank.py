@@ -13,8 +13,8 @@ from pathlib import Path
 from rapidfuzz import fuzz
 
 from bench.figures import shown
-from firecircle.lab.statistics import Scored, auc, rates
-from firecircle.lab.statistics.estimate import numbers
+from firecircle.lab.statistics.estimate import Scored, numbers
+from firecircle.lab.statistics.performance import auc, rates
 from firecircle.store.bank.search import SAME_MEANING, likeness
 
 PAIRS = Path(__file__).parent / "data" / "bank_pairs.jsonl"

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 
 from bench.bank import PAIRS, pairs
 from bench.figures import shown
-from firecircle.lab.statistics import wilson
+from firecircle.lab.statistics.estimate import wilson
 from firecircle.names import has_neural_weights
 from firecircle.store.bank.bank import Bank
 from firecircle.store.bank.entries import CATEGORY, FullEntry, Sighting

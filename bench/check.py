@@ -17,7 +17,7 @@ from firecircle.circle.config import FireCircleConfig
 from firecircle.cli.check.files import find_files
 from firecircle.cli.check.prompts import NotReadError, prompts_in
 from firecircle.guard import PromptGuard
-from firecircle.lab.statistics import wilson
+from firecircle.lab.statistics.estimate import wilson
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.request import checking_request, configure

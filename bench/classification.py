@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench.figures import shown
 from firecircle import classify_pattern_heuristic
-from firecircle.lab.statistics import wilson
+from firecircle.lab.statistics.estimate import wilson
 
 LABELLED = Path(__file__).parent / "data" / "pattern_descriptions.jsonl"
 MOVE_TO_LLM_ABOVE = 0.20

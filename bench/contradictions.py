@@ -15,7 +15,7 @@ from typing import Any
 
 from bench.figures import shown
 from firecircle.contradictions import Contradiction, find_contradictions
-from firecircle.lab.statistics import wilson
+from firecircle.lab.statistics.estimate import wilson
 
 WRITTEN = Path(__file__).parent / "data" / "contradictions.toml"
 

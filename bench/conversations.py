@@ -20,7 +20,7 @@ from typing import Any
 from bench.figures import shown
 from firecircle.conversation.judging import judge_conversation
 from firecircle.conversation.messages import Transcript, transcript_of
-from firecircle.lab.statistics import wilson
+from firecircle.lab.statistics.estimate import wilson
 
 DATA = Path(__file__).parent / "data" / "conversations.jsonl"
 SHARED = Path(__file__).parents[2] / "shared" / "data"

@@ -14,19 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from firecircle.lab.records import RunRecord, unpack_record
-from firecircle.lab.statistics import (
-    Estimate,
-    Opinions,
-    auc,
-    compare,
-    excess_flips,
-    flips,
-    mean_with_interval,
-    rates,
-    scored,
-)
-from firecircle.lab.statistics.comparison import Difference
-from firecircle.lab.statistics.estimate import numbers
+from firecircle.lab.statistics.comparison import Difference, compare
+from firecircle.lab.statistics.dialogue import Opinions, excess_flips, flips
+from firecircle.lab.statistics.estimate import Estimate, mean_with_interval, numbers, scored
+from firecircle.lab.statistics.performance import auc, rates
 
 Arms = dict[str, dict[str, RunRecord]]
 """By arm and by the id of the record."""

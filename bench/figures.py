@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from firecircle.lab.statistics import Estimate
+from firecircle.lab.statistics.estimate import Estimate
 
 
 def shown(figure: Estimate) -> str:

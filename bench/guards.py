@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.figures import shown
 from firecircle.lab.hardening.wording import recognise_guards
-from firecircle.lab.statistics import wilson
+from firecircle.lab.statistics.estimate import wilson
 
 WRITTEN = Path(__file__).parent / "data" / "guards.toml"
 

@@ -15,7 +15,7 @@ import tomllib
 from pathlib import Path
 
 from bench.figures import shown
-from firecircle.lab.statistics import wilson
+from firecircle.lab.statistics.estimate import wilson
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.voices.embedded import embedded_voice
 from firecircle.voices.embedded.language.prompt_reading import PromptReading

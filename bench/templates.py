@@ -27,8 +27,8 @@ from firecircle import EvaluationConfig, EvaluationError, MultiNeutrosophicPromp
 from firecircle.circle.questions import answer_format
 from firecircle.circle.templates import template
 from firecircle.convene import seat_panel
-from firecircle.lab.statistics import Estimate, auc, mean_with_interval, scored, wilson
-from firecircle.lab.statistics.estimate import numbers
+from firecircle.lab.statistics.estimate import Estimate, mean_with_interval, numbers, scored, wilson
+from firecircle.lab.statistics.performance import auc
 
 if TYPE_CHECKING:
     from firecircle.circle.base_config import VerdictSource

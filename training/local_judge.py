@@ -20,7 +20,8 @@ from typing import Any
 from bench.templates import DATA, EACH, FILES, Record, chosen, prompt_of, read_records
 from firecircle.circle.questions import reply_schema
 from firecircle.circle.voice import Turn
-from firecircle.lab.statistics import auc, scored
+from firecircle.lab.statistics.estimate import scored
+from firecircle.lab.statistics.performance import auc
 from firecircle.voices.local import local_voice
 from firecircle.voices.local.judge import raw_log_odds
 

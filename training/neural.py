@@ -32,9 +32,9 @@ import numpy as np
 import torch
 
 from firecircle.lab.datasets import Record
-from firecircle.lab.statistics import performance
 from firecircle.lab.statistics.comparison import strictest_needed
 from firecircle.lab.statistics.estimate import numbers
+from firecircle.lab.statistics.performance import performance
 from firecircle.languages import unread_languages
 from firecircle.voices.embedded.dialogue import RESERVE
 from firecircle.voices.embedded.learned import LEARNT_TYPES

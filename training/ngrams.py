@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firecircle.lab.datasets import Record
-from firecircle.lab.statistics import performance
+from firecircle.lab.statistics.performance import performance
 from firecircle.voices.embedded.dialogue import RESERVE
 from firecircle.voices.embedded.language.prompt_reading import read_prompt
 from firecircle.voices.embedded.language.text import Sentence, sentences

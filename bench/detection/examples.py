@@ -9,7 +9,8 @@ from bench.figures import shown
 from firecircle.circle.config import FireCircleConfig
 from firecircle.convene import seat_circle
 from firecircle.examples import load_examples
-from firecircle.lab.statistics import auc, scored
+from firecircle.lab.statistics.estimate import scored
+from firecircle.lab.statistics.performance import auc
 from firecircle.names import Label, embedded_models
 from training.labelled import ALARM
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from bench.detection.contenders import Contender
 from firecircle.lab.datasets import Record
-from firecircle.lab.statistics import Rates, Scored, rates, scored
+from firecircle.lab.statistics.estimate import Scored, scored
+from firecircle.lab.statistics.performance import Rates, rates
 
 
 def scores_of(records: Sequence[Record], contender: Contender) -> Scored:

@@ -8,7 +8,9 @@ from bench.detection.contenders import Contender, JudgedByCircle
 from bench.detection.figures import alarms_of, scores_of
 from bench.figures import shown
 from firecircle.lab.datasets import Record
-from firecircle.lab.statistics import Difference, auc, compare, recall_at, wilson
+from firecircle.lab.statistics.comparison import Difference, compare
+from firecircle.lab.statistics.estimate import wilson
+from firecircle.lab.statistics.performance import auc, recall_at
 from firecircle.languages import unread_languages
 from training.labelled import ALARM, also_right, is_attack, type_of
 

@@ -9,7 +9,7 @@ import pytest
 from firecircle import FireCircleResult, fire_circle_evaluate
 from firecircle.circle.measures import deliberation, two_readings
 from firecircle.circle.questions import reply_schema
-from firecircle.lab.statistics import gap_figures
+from firecircle.lab.statistics.dialogue import gap_figures
 from tests.scripted import PROMPT, Script, circle, pattern, says
 
 CLAIM = pattern("temporal_inconsistency")

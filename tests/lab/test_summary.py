@@ -10,7 +10,7 @@ pytest.importorskip("duckdb", reason="the extra `lab` is not installed")
 
 from firecircle.lab.records import Rival, RunRecord
 from firecircle.lab.report.summary import summary, verdict_of
-from firecircle.lab.statistics import Estimate
+from firecircle.lab.statistics.estimate import Estimate
 from firecircle.names import Label
 from tests.lab.tables import figures_of, judgement
 

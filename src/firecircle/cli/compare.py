@@ -22,7 +22,7 @@ from firecircle.verdict import SHOWN, VerdictWord
 if TYPE_CHECKING:
     from firecircle.lab.compare import BatchComparison, CircleComparison, Flip, PairedVerdicts, RunComparison
     from firecircle.lab.runs.folder import RunFolder
-    from firecircle.lab.statistics import Estimate
+    from firecircle.lab.statistics.estimate import Estimate
     from firecircle.store.circles import CircleStore
 
 Name = Annotated[

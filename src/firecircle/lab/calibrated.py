@@ -17,10 +17,10 @@ import numpy as np
 
 from firecircle.circle.calibrated import SUREST, Fit, TriedRule, VerdictCalibration, VoiceWeights
 from firecircle.errors import ConfigError
-from firecircle.lab.statistics import compare, performance
 from firecircle.lab.statistics.calibration import calibrate
-from firecircle.lab.statistics.comparison import fold_of_each
+from firecircle.lab.statistics.comparison import compare, fold_of_each
 from firecircle.lab.statistics.estimate import BoolArray, Estimate, FloatArray, numbers
+from firecircle.lab.statistics.performance import performance
 from firecircle.names import Label
 
 FEWEST_OF_EACH = 50

@@ -16,8 +16,9 @@ from firecircle.errors import ConfigError, FireCircleError, StoreError
 from firecircle.lab.figures.columns import RecordFile
 from firecircle.lab.runs.cases import chosen_records
 from firecircle.lab.runs.folder import RunFolder
-from firecircle.lab.statistics import Comparison, Performance, compare, performance
+from firecircle.lab.statistics.comparison import Comparison, compare
 from firecircle.lab.statistics.estimate import numbers
+from firecircle.lab.statistics.performance import Performance, performance
 from firecircle.names import Label, is_attack, is_benign
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firecircle.lab.statistics import chair_effect, compare, false_discovery, holm, mcnemar
+from firecircle.lab.statistics.comparison import compare, false_discovery, holm, mcnemar
+from firecircle.lab.statistics.dialogue import chair_effect
 from firecircle.names import Label
 
 LABELS: list[Label | None] = ["attack" if row < 30 else "benign" for row in range(60)]

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firecircle import ConfigError
-from firecircle.lab.statistics import (
-    Estimate,
+from firecircle.lab.statistics.estimate import Estimate, scored, wilson
+from firecircle.lab.statistics.performance import (
     auc,
     average_precision,
     curve,
@@ -18,8 +18,6 @@ from firecircle.lab.statistics import (
     rates,
     rates_by_round,
     recall_at,
-    scored,
-    wilson,
 )
 from firecircle.names import Label
 

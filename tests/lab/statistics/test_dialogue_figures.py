@@ -10,17 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firecircle import ConfigError
-from firecircle.lab.statistics import (
-    Opinions,
-    calibrate,
-    cost_per_found_attack,
-    excess_flips,
-    flips,
-    mean_with_interval,
-    pattern_figures,
-    rates,
-    scored,
-)
+from firecircle.lab.statistics.calibration import calibrate
+from firecircle.lab.statistics.dialogue import Opinions, excess_flips, flips, pattern_figures
+from firecircle.lab.statistics.estimate import mean_with_interval, scored
+from firecircle.lab.statistics.performance import cost_per_found_attack, rates
 from firecircle.names import Label
 
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from firecircle.lab.statistics import effective_voices, error_correlation, krippendorff_alpha, rates_by_size
+from firecircle.circle.quorum import effective_voices
+from firecircle.lab.statistics.voices import error_correlation, krippendorff_alpha, rates_by_size
 from firecircle.names import Label
 
 _ = float("nan")

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from firecircle.circle.quorum import effective_voices
 from firecircle.cli.main import run
 from firecircle.errors import ConfigError
-from firecircle.lab.statistics import effective_voices
 from firecircle.lab.votes import Votes, independence, read_votes, report_on_votes
 from firecircle.names import Label
 

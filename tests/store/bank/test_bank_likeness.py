@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.bank import WANTED_PRECISION, bank_likeness, best_threshold, pairs, scores_of
-from firecircle.lab.statistics import rates
+from firecircle.lab.statistics.performance import rates
 from firecircle.store.bank.search import SAME_MEANING, likeness
 
 LABELLED = pairs()

@@ -11,7 +11,7 @@ from firecircle.cli.output import Line, console_on, print_json, print_sections
 from firecircle.cli.report import quoted
 from firecircle.lab.hardening.measuring import FAIR, Hardening, Said, attacks
 from firecircle.lab.hardening.wording import Addressed, Wording
-from firecircle.lab.statistics import Estimate
+from firecircle.lab.statistics.estimate import Estimate
 from firecircle.telling.safe_text import printable_line
 from firecircle.telling.words import counted
 

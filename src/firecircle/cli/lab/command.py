@@ -17,7 +17,7 @@ from firecircle.errors import ConfigError
 if TYPE_CHECKING:
     from firecircle.lab.datasets import FieldMap
     from firecircle.lab.plan import Plan
-    from firecircle.lab.statistics import Estimate
+    from firecircle.lab.statistics.estimate import Estimate
 
 Save = Annotated[
     bool | None,

@@ -9,43 +9,48 @@ import numpy as np
 from firecircle.lab.calibrated import calibration_error
 from firecircle.lab.figures.columns import ArmColumns, RecordFile, Spoken, Totals
 from firecircle.lab.records import SCORES
-from firecircle.lab.statistics import (
-    Calibration,
+from firecircle.lab.statistics.calibration import Calibration, calibrate
+from firecircle.lab.statistics.comparison import Comparison, compare, holm
+from firecircle.lab.statistics.dialogue import (
+    PERFORMATIVE_BELOW,
     ChairEffect,
-    Comparison,
-    Curve,
-    ErrorCorrelation,
-    Estimate,
     ExcessFlips,
     Flips,
     GapFigures,
-    Group,
     Opinions,
     PatternFigures,
-    Performance,
-    Rates,
-    SizeRates,
-    calibrate,
     chair_effect,
-    compare,
-    cost_per_found_attack,
-    curve,
-    error_correlation,
     excess_flips,
     flips,
     gap_figures,
-    holm,
-    krippendorff_alpha,
-    mean_with_interval,
     pattern_figures,
+)
+from firecircle.lab.statistics.estimate import (
+    Estimate,
+    FloatArray,
+    by_label,
+    mean_with_interval,
+    numbers,
+    scored,
+)
+from firecircle.lab.statistics.performance import (
+    Curve,
+    Group,
+    Performance,
+    Rates,
+    cost_per_found_attack,
+    curve,
     performance,
     performance_by_group,
     rates_by_round,
-    rates_by_size,
-    scored,
 )
-from firecircle.lab.statistics.dialogue import PERFORMATIVE_BELOW
-from firecircle.lab.statistics.estimate import FloatArray, by_label, numbers
+from firecircle.lab.statistics.voices import (
+    ErrorCorrelation,
+    SizeRates,
+    error_correlation,
+    krippendorff_alpha,
+    rates_by_size,
+)
 from firecircle.names import Label
 from firecircle.shapes import Shape, Text
 from firecircle.thresholds import lowest_reaching

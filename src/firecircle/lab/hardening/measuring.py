@@ -26,9 +26,8 @@ from firecircle.engine.resuming import Made, judge_resumably
 from firecircle.engine.voices import JournaledVoices
 from firecircle.errors import ConfigError, VoiceError
 from firecircle.lab.hardening.wording import read_wording
-from firecircle.lab.statistics import Estimate, McNemar
-from firecircle.lab.statistics.comparison import mcnemar
-from firecircle.lab.statistics.estimate import wilson
+from firecircle.lab.statistics.comparison import McNemar, mcnemar
+from firecircle.lab.statistics.estimate import Estimate, wilson
 from firecircle.names import is_embedded
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text

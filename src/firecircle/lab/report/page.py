@@ -22,7 +22,9 @@ from firecircle.lab.report.sentences import Sentence, shares
 from firecircle.lab.report.summary import SIGNIFICANT, p_value, summary, verdict_of
 from firecircle.lab.report.verdicts import VerdictTable, verdict_tables
 from firecircle.lab.runs.folder import RunFolder
-from firecircle.lab.statistics import ErrorCorrelation, Estimate, Group, Performance
+from firecircle.lab.statistics.estimate import Estimate
+from firecircle.lab.statistics.performance import Group, Performance
+from firecircle.lab.statistics.voices import ErrorCorrelation
 from firecircle.metrics import metrics_of_circle
 from firecircle.telling.patterns import agreement_words
 from firecircle.telling.safe_text import (

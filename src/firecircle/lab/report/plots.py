@@ -9,7 +9,8 @@ from math import floor, log2, log10
 from markupsafe import Markup
 
 from firecircle.lab.figures.run import ArmFigures, RunFigures
-from firecircle.lab.statistics import CurvePoint, Estimate, Performance
+from firecircle.lab.statistics.estimate import Estimate
+from firecircle.lab.statistics.performance import CurvePoint, Performance
 from firecircle.shapes import Shape, Text
 from firecircle.telling.safe_text import name_with_codes, shortened, with_codes
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Literal
 
 from firecircle.lab.figures.run import ArmFigures, RunFigures
-from firecircle.lab.statistics import ErrorCorrelation, Estimate
+from firecircle.lab.statistics.estimate import Estimate
+from firecircle.lab.statistics.voices import ErrorCorrelation
 from firecircle.names import is_embedded
 from firecircle.shapes import Shape, Text
 from firecircle.telling.words import counted

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from firecircle.lab.report.plots import RocLine, Spot
-    from firecircle.lab.statistics import CurvePoint, Performance
+    from firecircle.lab.statistics.performance import CurvePoint, Performance
 
 CELLS = 25
 MOST_ARMS = 10
@@ -52,7 +52,8 @@ def run_plots(
     from firecircle.lab.figures.columns import RecordFile
     from firecircle.lab.figures.run import CIRCLES
     from firecircle.lab.report.plots import RocLine, operating_point, roc_svg, talk_svg
-    from firecircle.lab.statistics import curve, scored
+    from firecircle.lab.statistics.estimate import scored
+    from firecircle.lab.statistics.performance import curve
 
     file = RecordFile(records)
     names = file.arms()
