@@ -22,7 +22,6 @@ from firecircle.errors import BudgetError, ConfigError, StoreError
 from firecircle.files import read_regular
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory
-from firecircle.settings import settings_in_force
 from firecircle.telemetry import tell_panel, watching_listeners
 from firecircle.thresholds import reaches
 from firecircle.voices.caller import Caller
@@ -86,8 +85,7 @@ class SeatedCircle:
             listener=combine_listeners(on_event, *watchers) if watchers else on_event,
             before_first_call=before_first_call,
         )
-        with settings_in_force():
-            return await dialogue.run()
+        return await dialogue.run()
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,6 @@ from firecircle.convene import (
 from firecircle.errors import NotKeptWarning, StoreError
 from firecircle.prompt import MultiNeutrosophicPrompt, PromptLike, as_prompt
 from firecircle.session import SessionMemory
-from firecircle.settings import settings_in_force
 from firecircle.voices.caller import Caller
 from firecircle.voices.seating import with_todays_models
 
@@ -88,15 +87,14 @@ async def judge(job: Job) -> JobResult:
             if job.store is not None:
                 config = await asyncio.to_thread(with_calibration, config, job.store)
                 config = await asyncio.to_thread(with_measured_errors, config, job.store)
-            with settings_in_force():
-                judged: FireCircleResult | Panel = await seat_circle(config, job.caller, seating).run(
-                    job.prompt,
-                    job.session,
-                    watched=job.watched,
-                    baseline_question=job.baseline_question,
-                    on_event=combine_listeners(job.on_event, recording.tell if recording else None),
-                    before_first_call=recording.begun if recording else None,
-                )
+            judged: FireCircleResult | Panel = await seat_circle(config, job.caller, seating).run(
+                job.prompt,
+                job.session,
+                watched=job.watched,
+                baseline_question=job.baseline_question,
+                on_event=combine_listeners(job.on_event, recording.tell if recording else None),
+                before_first_call=recording.begun if recording else None,
+            )
         else:
             judged = await seat_panel(config, job.caller, seating).ask(
                 job.prompt,

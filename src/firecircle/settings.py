@@ -12,8 +12,6 @@ import sys
 import tomllib
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -232,23 +230,8 @@ class Settings(_Tables):
         return wrong.in_table(table).within(self.source or FILE_NAME)
 
 
-_in_force: ContextVar[Settings | None] = ContextVar("settings in force", default=None)
-
-
-@contextmanager
-def settings_in_force() -> Iterator[None]:
-    """Use the settings of this moment for everything inside: a circle asks for them dozens of times."""
-    before = _in_force.set(current_settings())
-    try:
-        yield
-    finally:
-        _in_force.reset(before)
-
-
 def current_settings() -> Settings:
     """The settings in this folder; empty without a file. A process reads a file once."""
-    if (held := _in_force.get()) is not None:
-        return held
     surroundings = tuple(os.environ.get(name) for name in SURROUNDINGS)
     return _find(os.environ.get(FILE_VARIABLE), os.getcwd(), surroundings)
 
