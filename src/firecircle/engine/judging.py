@@ -18,7 +18,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from firecircle.circle.result import CallRecord
 from firecircle.circle.voice import Retry, Usage
 from firecircle.engine.capacity import Admission, CallCapacity, Limits, Reservation, SharedBudget
-from firecircle.engine.voices import JournaledVoices, judge_with_retries
+from firecircle.engine.voices import JournaledVoices, Watch, judge_with_retries
 from firecircle.engine.workers import ENOUGH, Workers
 from firecircle.errors import BudgetError
 from firecircle.names import is_embedded
@@ -71,17 +71,6 @@ class Spending:
     usd: float
     calls_under_way: int = 0
     calls_allowed: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Watch:
-    """What journaled voices need besides the journal."""
-
-    capacity: CallCapacity
-    outages: Outages
-    asked: Callable[[], None]
-    paid: Callable[[Usage], None]
-    affords: Callable[[Usage], bool]
 
 
 class Ledger(Generic[Prompt]):
@@ -261,7 +250,12 @@ class _Many(Generic[Prompt]):
             for name in task.arms:
                 with self.ledger.counting(name) as count:
                     watch = Watch(
-                        capacity, self.outages, admission.has_asked, partial(paid, count), reserved.affords
+                        capacity,
+                        self.outages,
+                        admission.has_asked,
+                        partial(paid, count),
+                        reserved.affords,
+                        self.ledger.retried,
                     )
                     made = await self._made(arms[name], task, watch, reserved)
                 await self.ledger.keep(task, name, made)

@@ -10,8 +10,8 @@ from typing import Any
 
 from firecircle.engine.capacity import Limits
 from firecircle.engine.journal import Journal, JudgementKey, exclusive_lock
-from firecircle.engine.judging import Arm, Ledger, Watch, judge_many
-from firecircle.engine.voices import JournaledVoices
+from firecircle.engine.judging import Arm, Ledger, judge_many
+from firecircle.engine.voices import JournaledVoices, Watch
 from firecircle.errors import ConfigError
 from firecircle.settings import user_folder
 
@@ -83,11 +83,7 @@ class _Resumable(Ledger[_Task]):
         return JournaledVoices(
             journal=self.journal,
             key=JudgementKey(arm, 1, self.name, str(task.number)),
-            capacity=watch.capacity,
-            outages=watch.outages,
-            asked=watch.asked,
-            paid=watch.paid,
-            affords=watch.affords,
+            watch=watch,
         )
 
     async def keep(self, task: _Task, arm: str, made: Any) -> None:

@@ -21,22 +21,29 @@ from firecircle.voices.outages import TRIES, Outages
 PAST_DEADLINE = "no answer before the round's deadline"
 
 
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What the calls of one judgement share with those of all others."""
+
+    capacity: CallCapacity
+    outages: Outages
+    """Knows which providers are out."""
+    asked: Callable[[], None]
+    """Is told when the first call is about to be made."""
+    paid: Callable[[Usage], None]
+    """Is told what each new call took."""
+    affords: Callable[[Usage], bool]
+    """Whether the budget of all judgements has room for what this one was not expected to take."""
+    retried: Callable[[Retry], None]
+
+
 @dataclass(slots=True, kw_only=True)
 class JournaledVoices:
     """Watches over the voices of one judgement."""
 
     journal: Journal
     key: JudgementKey
-    capacity: CallCapacity
-    outages: Outages
-    """Knows which providers are out."""
-    asked: Callable[[], None] = lambda: None
-    """Is told when the first call is about to be made."""
-    paid: Callable[[Usage], None] = lambda usage: None
-    """Is told what each new call took."""
-    affords: Callable[[Usage], bool] = lambda more: True
-    """Whether the budget of all judgements has room for what this one was not expected to take."""
-    retried: Callable[[Retry], None] = lambda retry: None
+    watch: Watch
     set_aside: bool = False
     """Whether a voice was not asked because a host is out: the judgement does not count then."""
     withheld: list[tuple[bytes, CallPlace, FinishedCall]] = field(default_factory=list)
@@ -98,24 +105,26 @@ class JournaledVoice:
             if voices.journal.broken:
                 raise voices.journal.broken
             is_further = voices.was_asked(turn.round_number, self._model)
-            if is_further and not voices.affords(self.estimate(turn)):
+            if is_further and not voices.watch.affords(self.estimate(turn)):
                 raise VoiceError("the budget has no room for a further question", kind="over_budget")
-            if voices.outages.pause and voices.hurt:
+            if voices.watch.outages.pause and voices.hurt:
                 voices.set_aside = True
                 raise VoiceError("not asked: another voice's provider is out", kind="connection")
-            voices.asked()
+            voices.watch.asked()
             try:
-                async with voices.capacity.answer():
-                    async with voices.capacity.call(self._model, self._voice):
+                async with voices.watch.capacity.answer():
+                    async with voices.watch.capacity.call(self._model, self._voice):
                         call = await self._ask(turn, key)
                     if call.may_pass:
                         voices.withheld.append((key, self._place(turn), call))
                     else:
                         await self._journal(key, turn, call)
             except asyncio.CancelledError:
-                voices.set_aside |= voices.outages.pause is not None  # there was no room while others waited
+                voices.set_aside |= (
+                    voices.watch.outages.pause is not None
+                )  # there was no room while others waited
                 raise
-            voices.paid(call.reply.usage if call.reply else call.usage)
+            voices.watch.paid(call.reply.usage if call.reply else call.usage)
         voices.took(turn.round_number, self._model, call.seconds)
         return call.replayed()
 
@@ -126,7 +135,7 @@ class JournaledVoice:
         def retrying(retry: Retry) -> None:
             nonlocal attempts
             attempts = max(attempts, retry.attempt)
-            self._voices.retried(retry)
+            self._voices.watch.retried(retry)
             turn.on_retry(retry)
 
         def lost(
@@ -138,7 +147,7 @@ class JournaledVoice:
             )
 
         def affords(more: Usage) -> bool:
-            return turn.affords(more) and self._voices.affords(more)
+            return turn.affords(more) and self._voices.watch.affords(more)
 
         started = loop.time()
         try:
@@ -150,13 +159,13 @@ class JournaledVoice:
             if turn.deadline is None or loop.time() < turn.deadline:
                 raise
             # Whoever was being tried again was lost to what made that necessary, not to being slow.
-            may_pass = self._voices.outages.has_lost(self._model)
+            may_pass = self._voices.watch.outages.has_lost(self._model)
             timeout = lost("timeout", PAST_DEADLINE, 1, usage_of(cancelled), may_pass=may_pass)
             if may_pass:
                 self._voices.withheld.append((key, self._place(turn), timeout))
             else:
                 await self._journal(key, turn, timeout)
-            self._voices.paid(timeout.usage)
+            self._voices.watch.paid(timeout.usage)
             raise
         return FinishedCall(reply, loop.time() - started)
 
@@ -185,11 +194,11 @@ async def judge_with_retries(
     tries = 0
     while True:
         voices = seat()
-        async with voices.outages.passage():
+        async with voices.watch.outages.passage():
             judgement = await judge(voices)
         if voices.journal.broken:
             raise voices.journal.broken
-        is_out = voices.set_aside or voices.outages.pause is not None
+        is_out = voices.set_aside or voices.watch.outages.pause is not None
         tries += not is_out  # an outage uses up no try, however long it lasts
         counts = not voices.hurt or (not is_out and tries >= TRIES)
         await voices.write_withheld(as_part_of_the_record=counts)

@@ -148,7 +148,7 @@ class _Circle:
             if reading.is_done or model in reading.lost:
                 continue
             turn = _turn(case, reading.found, number + 1)
-            if number >= VOTES and not voices.affords(estimate_of(seated[model], turn)):
+            if number >= VOTES and not voices.watch.affords(estimate_of(seated[model], turn)):
                 reading.hear(model, "", "the budget has no room for a further turn")
                 continue
             try:

@@ -36,8 +36,8 @@ from firecircle.cli.options import JudgingOptions, require_writable
 from firecircle.cli.output import console_on, print_json, print_line
 from firecircle.convene import rehearse
 from firecircle.engine.capacity import Limits
-from firecircle.engine.judging import Ledger, Watch, judge_many
-from firecircle.engine.voices import JournaledVoices
+from firecircle.engine.judging import Ledger, judge_many
+from firecircle.engine.voices import JournaledVoices, Watch
 from firecircle.errors import (
     ConfigError,
     EvaluationError,
@@ -353,11 +353,7 @@ class _BatchLedger(Ledger[_Prompt]):
         return JournaledVoices(
             journal=self._journal.journal,
             key=self._journal.key(task.number, self._records[task.number]),
-            capacity=watch.capacity,
-            outages=watch.outages,
-            asked=watch.asked,
-            paid=count,
-            affords=watch.affords,
+            watch=replace(watch, paid=count),
         )
 
     async def judge(self, arm: Any, case: _Case, voices: JournaledVoices | None) -> Judged:

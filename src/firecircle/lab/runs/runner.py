@@ -13,8 +13,8 @@ from firecircle.circle.panel import Guide
 from firecircle.circle.voice import Retry, Usage
 from firecircle.engine.capacity import Limits, SharedBudget
 from firecircle.engine.journal import Journal, RecordRow
-from firecircle.engine.judging import Ledger, Spending, Watch, judge_many
-from firecircle.engine.voices import ReplayedVoices
+from firecircle.engine.judging import Ledger, Spending, judge_many
+from firecircle.engine.voices import ReplayedVoices, Watch
 from firecircle.engine.workers import Processes, Workers
 from firecircle.lab.arms.arm import Arm, Case
 from firecircle.lab.arms.circle import GuidedArm
@@ -193,12 +193,7 @@ class _RunLedger(Ledger[Task]):
         return RunVoices(
             journal=self.journal,
             key=task.case.key(arm),
-            capacity=watch.capacity,
-            outages=watch.outages,
-            asked=watch.asked,
-            paid=watch.paid,
-            affords=watch.affords,
-            retried=self.retried,
+            watch=watch,
             case=task.case,
             live=self.live,
             desk=self.desk,
