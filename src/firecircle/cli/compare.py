@@ -7,12 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
-from firecircle.cli.lab.running import table_console
 from firecircle.cli.options import AsJson, StoreOption
-from firecircle.cli.output import console_on, print_json, short_id
+from firecircle.cli.output import console_on, figures_table, print_json, short_id, table_console
 from firecircle.cli.trouble import require_lab
 from firecircle.errors import ConfigError
 from firecircle.telling.safe_text import printable_line, shortened
@@ -157,7 +155,7 @@ def show_circles(compared: CircleComparison, *, as_json: bool) -> None:
         return
     _print_names(compared.first, compared.second)
     _print_differences(compared.differences)
-    table = _table(("F first", "second"), "")
+    table = figures_table(("F first", "second"))
     table.add_row(
         "verdict", *(_verdict(*pair) for pair in zip(compared.falsehood, compared.verdict, strict=True))
     )
@@ -193,18 +191,10 @@ def _print_differences(differences: Sequence[str]) -> None:
     print()
 
 
-def _table(titles: Sequence[str], first: str) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column(first)
-    for title in titles:
-        table.add_column(title, justify="right", no_wrap=True)
-    return table
-
-
 def _print_figures(sides: Sequence[tuple[str, PairedVerdicts]]) -> None:
     """The figures of the shared prompts: alarms for all, rates where there are labels."""
-    alarms = _table(("shared", "alarms first", "second", "mean F first", "second", "flipped"), "")
-    rates = _table(("found first", "second", "false alarms", "second", "AUC first", "second", "p"), "")
+    alarms = figures_table(("shared", "alarms first", "second", "mean F first", "second", "flipped"))
+    rates = figures_table(("found first", "second", "false alarms", "second", "AUC first", "second", "p"))
     for name, beside in sides:
         arm = shortened(printable_line(name), 20)
         means = ("–" if mean is None else f"{mean:.2f}" for mean in beside.mean_falsehood)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.table import Table
 from rich.text import Text
 
 from firecircle.errors import ConfigError
@@ -41,6 +42,9 @@ VERDICT_STYLES: Mapping[VerdictWord, str] = {
 PROGRESS_AFTER, PROGRESS_EVERY = 0.5, 0.1
 """Seconds: work that is done sooner shows no progress, and no terminal needs it more often."""
 PATIENCE_SECONDS = 1.0
+FRAMES_PER_SECOND, SECONDS_BETWEEN_LINES = 4, 5.0
+PIPED = 400
+"""Columns of a table that no terminal limits: nothing in it is cut."""
 
 _STAND_INS = str.maketrans("█░◆↺⇄≈✗→…“”·±", '#.^<x~X>."".~')
 
@@ -65,6 +69,23 @@ def console_on(stream: TextIO) -> Console:
     )
     console.width = max(NARROWEST, min(console.width, WIDEST if is_terminal else console.width))
     return console
+
+
+def table_console() -> Console:
+    """Standard output for tables. A pipe has no width, so that no cell is shortened there."""
+    console = console_on(sys.stdout)
+    if not console.is_terminal:
+        console.width = PIPED
+    return console
+
+
+def figures_table(titles: Iterable[str]) -> Table:
+    """A table of names and, under these titles, figures."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column("", no_wrap=True)
+    for title in titles:
+        table.add_column(title, justify="right", no_wrap=True)
+    return table
 
 
 def _make_encodable(stream: TextIO) -> None:
@@ -221,6 +242,39 @@ def progress(
     finally:
         if is_shown:
             print("\r\x1b[2K", end="", file=stream, flush=True)
+
+
+@contextmanager
+def shown_progress(
+    console: Console,
+    view: Callable[[Item], RenderableType],
+    line: Callable[[Item], str],
+    *,
+    first_after: float = SECONDS_BETWEEN_LINES,
+) -> Iterator[Callable[[Item], None]]:
+    """What to call with how far the work is: on a terminal a view that changes, else a line now and then."""
+    if console.is_terminal:
+        from rich.live import Live
+
+        latest: list[Item] = []
+
+        def shown() -> RenderableType:
+            return view(latest[0]) if latest else Text("")
+
+        with Live(
+            get_renderable=shown, console=console, refresh_per_second=FRAMES_PER_SECOND, transient=True
+        ):
+            yield lambda now: latest.__setitem__(slice(None), [now])
+        return
+    due = time.monotonic() + first_after
+
+    def show(now: Item) -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            due = time.monotonic() + SECONDS_BETWEEN_LINES
+            print_line(console, line(now))
+
+    yield show
 
 
 def _time_left(seconds: float, done: int, to_do: int) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import os
 import secrets
 import shutil
 import sys
@@ -42,6 +41,7 @@ from firecircle.engine.journal import (
 )
 from firecircle.errors import ConfigError, FireCircleError, StoreError, install_command
 from firecircle.lab.datasets import BadRow, Record
+from firecircle.lab.parquet import lines_to_parquet
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import BATCH_KIND, EvaluationMode, Label, is_attack, is_benign, is_embedded
 from firecircle.request import Configured
@@ -433,20 +433,12 @@ def _in_short(row: Outcome, mode: EvaluationMode, threshold: float) -> CompactRe
 def _write_parquet(rows: list[dict[str, Cell]], file: str) -> None:
     import duckdb
 
-    columns = ", ".join(f'"{name}" {IN_PARQUET[kind]}' for name, kind in FLAT_COLUMNS.items())
-    target = target_of(file)
+    target = Path(target_of(file))
     try:
-        with tempfile.TemporaryDirectory(dir=os.path.dirname(target), prefix=".firecircle-") as folder:
-            half = os.path.join(folder, "rows.parquet")
-            with duckdb.connect() as connection:
-                connection.execute(f"CREATE TABLE outcomes ({columns})")
-                if rows:
-                    marks = ", ".join("?" * len(FLAT_COLUMNS))
-                    connection.executemany(
-                        f"INSERT INTO outcomes VALUES ({marks})",
-                        [[row[name] for name in FLAT_COLUMNS] for row in rows],
-                    )
-                connection.table("outcomes").write_parquet(half)
-            os.replace(half, target)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".firecircle-") as folder:
+            lines = Path(folder) / "rows.jsonl"
+            with lines.open("w", encoding="utf-8") as half:
+                half.writelines(json.dumps(row) + "\n" for row in rows)
+            lines_to_parquet(lines, {name: IN_PARQUET[kind] for name, kind in FLAT_COLUMNS.items()}, target)
     except (OSError, duckdb.Error) as unwritable:
         raise cannot_write(file, unwritable) from None

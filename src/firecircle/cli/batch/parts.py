@@ -6,14 +6,12 @@ import asyncio
 import multiprocessing
 import shlex
 import sys
-import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import fields
 from pathlib import Path
 
 from rich.console import Console
-from rich.live import Live
 from rich.text import Text
 
 from firecircle.circle.config import FireCircleConfig
@@ -21,7 +19,7 @@ from firecircle.cli.batch.journal import FAILING
 from firecircle.cli.batch.judging import shared_layers
 from firecircle.cli.batch.options import BatchOptions, EngineOptions, PartOptions, field_map_of
 from firecircle.cli.options import JudgingOptions, names_in
-from firecircle.cli.output import console_on, print_json, print_line, progress, shown_span
+from firecircle.cli.output import console_on, print_json, print_line, progress, shown_progress, shown_span
 from firecircle.cli.trouble import ALARM, INCOMPLETE, INTERRUPTED, NO_ALARM, TROUBLE, complain
 from firecircle.engine.workers import Processes, Workers, usual_workers
 from firecircle.errors import ConfigError
@@ -35,8 +33,6 @@ from firecircle.request import configure_by_file, offline_request
 from firecircle.telling.safe_text import printable_line
 from firecircle.telling.words import counted
 
-FRAMES_PER_SECOND = 4
-SECONDS_BETWEEN_LINES = 5.0
 PART_ROWS, TOP = 2000, 100
 UNSURE = (0.3, 0.7)
 """The band of an escalation that names none."""
@@ -77,7 +73,7 @@ def judge_in_parts(
     with folder.locked():
         _print_beginning(console, folder, len(files))
         try:
-            with _follow(console) as follow:
+            with shown_progress(console, _view, _progress_line, first_after=1.0) as follow:
                 summary, done = asyncio.run(judged(follow))
             if escalation is not None:
                 threshold, workers = config.alarm_threshold, parts.workers or usual_workers()
@@ -185,28 +181,8 @@ def _print_beginning(console: Console, folder: ScanFolder, files: int) -> None:
     )
 
 
-@contextmanager
-def _follow(console: Console) -> Iterator[Follower]:
-    latest: list[ScanProgress] = []
-    if console.is_terminal:
-
-        def line() -> Text:
-            return Text(
-                _progress_line(latest[-1]) if latest else "", "dim", no_wrap=True, overflow="ellipsis"
-            )
-
-        with Live(get_renderable=line, console=console, refresh_per_second=FRAMES_PER_SECOND, transient=True):
-            yield lambda now: latest.append(now) if not latest else None
-        return
-    printed_at = time.monotonic() - SECONDS_BETWEEN_LINES + 1
-
-    def follow(now: ScanProgress) -> None:
-        nonlocal printed_at
-        if time.monotonic() - printed_at >= SECONDS_BETWEEN_LINES:
-            printed_at = time.monotonic()
-            print_line(console, _progress_line(now))
-
-    yield follow
+def _view(now: ScanProgress) -> Text:
+    return Text(_progress_line(now), "dim", no_wrap=True, overflow="ellipsis")
 
 
 def _progress_line(now: ScanProgress) -> str:

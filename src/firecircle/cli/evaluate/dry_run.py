@@ -16,7 +16,7 @@ from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.result import Accounting, CallRecord, Usages, account
 from firecircle.circle.voice import Usage
 from firecircle.cli.evaluate.request import Request
-from firecircle.cli.output import console_on, print_json
+from firecircle.cli.output import console_on, figures_table, print_json
 from firecircle.convene import rehearse
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.telling.safe_text import printable_line, shortened
@@ -117,10 +117,7 @@ def _rows(accounting: Accounting) -> Iterator[tuple[str, Usages]]:
 
 
 def _table(rows: Iterator[tuple[str, Usages]], width: int) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("", no_wrap=True)
-    for title in ("calls", "tokens in", "tokens out", "price"):
-        table.add_column(title, justify="right", no_wrap=True)
+    table = figures_table(("calls", "tokens in", "tokens out", "price"))
     for label, sums in rows:
         table.add_row(
             shortened(label, max(16, width - 56)),

@@ -7,19 +7,27 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
-from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from firecircle.cli.evaluate.request import store_for
-from firecircle.cli.output import console_on, pause_line, print_all, print_json, print_line
+from firecircle.cli.output import (
+    console_on,
+    figures_table,
+    pause_line,
+    print_all,
+    print_json,
+    print_line,
+    shown_progress,
+    table_console,
+)
 from firecircle.cli.trouble import INCOMPLETE, INTERRUPTED, complain
 from firecircle.errors import StoreError
 from firecircle.lab.redteam import is_redteam, redteam_of
@@ -42,8 +50,6 @@ if TYPE_CHECKING:
     from firecircle.lab.runs.runner import RunState
     from firecircle.lab.validation import Validation
 
-FRAMES_PER_SECOND = 4
-SECONDS_BETWEEN_LINES = 5.0
 DONE, STOPPED = 0, 1
 TONE_SIGNS = {"gain": "+", "loss": "-", "warning": "!", "plain": " "}
 """Before a sentence: it shows a gain, no gain, or calls for care."""
@@ -151,25 +157,28 @@ def _print_beginning(console: Console, run: RunFolder) -> None:
                 print_line(console, f"  {printable_line(why, 200)}")
 
 
-def follow(console: Console) -> AbstractContextManager[Follower]:
-    """Whoever shows how far a run is: a table that changes on a terminal, else a line now and then."""
-    return _live(console) if console.is_terminal else _lines(console)
-
-
 @contextmanager
-def _live(console: Console) -> Iterator[Follower]:
-    latest: list[Tally] = []
+def follow(console: Console) -> Iterator[Follower]:
+    """Whoever shows how far a run is: a table that changes on a terminal, else a line now and then."""
     started = time.monotonic()
+    pause: Pause | None = None
 
-    def view() -> RenderableType:
-        return _live_view(latest[-1], console.width, time.monotonic() - started) if latest else Text("")
+    def view(tally: Tally) -> RenderableType:
+        return _live_view(tally, console.width, time.monotonic() - started)
 
-    with Live(get_renderable=view, console=console, refresh_per_second=FRAMES_PER_SECOND, transient=True):
+    def line(tally: Tally) -> str:
+        return _spending(tally, time.monotonic() - started)
 
-        def show(tally: Tally) -> None:
-            latest[:] = [tally]
+    with shown_progress(console, view, line) as show:
 
-        yield show
+        def shown(tally: Tally) -> None:
+            nonlocal pause
+            if tally.pause != pause and not console.is_terminal:
+                print_line(console, pause_line(tally.pause) if tally.pause else "going on")
+            pause = tally.pause
+            show(tally)
+
+        yield shown
 
 
 def _live_view(tally: Tally, width: int, seconds: float) -> RenderableType:
@@ -191,25 +200,6 @@ def _spending(tally: Tally, seconds: float) -> str:
     if tally.retries:
         parts.append(f"{tally.retries:,} retries, the last: {printable_line(tally.notes[-1], 60)}")
     return " · ".join(parts)
-
-
-@contextmanager
-def _lines(console: Console) -> Iterator[Follower]:
-    printed_at = started = time.monotonic()
-
-    pause: Pause | None = None
-
-    def follow(tally: Tally) -> None:
-        nonlocal printed_at, pause
-        now = time.monotonic()
-        if tally.pause != pause:
-            pause = tally.pause
-            print_line(console, pause_line(pause) if pause else "going on")
-        if now - printed_at >= SECONDS_BETWEEN_LINES:
-            printed_at = now
-            print_line(console, _spending(tally, now - started))
-
-    yield follow
 
 
 def report_on(folder: RunFolder, out: Path | None, *, as_json: bool) -> int:
@@ -264,8 +254,6 @@ def _print_sentences(written: ReportFiles) -> None:
     print_line(console, f"\nreport: {printable_line(str(written.page))}")
 
 
-PIPED = 400
-"""Columns of a table that no terminal limits: nothing in it is cut."""
 WIDE = 100
 """Columns of a terminal that has room for intervals."""
 ATTACKS_MEAN = (
@@ -273,22 +261,6 @@ ATTACKS_MEAN = (
     " side the attack wants, of those on the other. Swayed: the same of single voices. Obeyed: how often a"
     " voice did what a text asks of evaluators."
 )
-
-
-def table_console() -> Console:
-    """Standard output for tables. A pipe has no width, so that no cell is shortened there."""
-    console = console_on(sys.stdout)
-    if not console.is_terminal:
-        console.width = PIPED
-    return console
-
-
-def _table(titles: Sequence[str]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("", no_wrap=True)
-    for title in titles:
-        table.add_column(title, justify="right", no_wrap=True)
-    return table
 
 
 def _money(usd: float | None) -> str:
@@ -315,7 +287,7 @@ def show_estimate(estimate: Estimate, plan: Plan, *, as_json: bool) -> None:
         print_json({**estimate.model_dump(mode="json"), "total": total, "digest": plan.digest})
         return
     console = table_console()
-    table = _table(("records", "calls", "tokens in", "tokens out", "price", "time"))
+    table = figures_table(("records", "calls", "tokens in", "tokens out", "price", "time"))
     for arm in estimate.arms:
         table.add_row(
             shortened(printable_line(arm.arm), max(12, console.width - 66)),
@@ -353,7 +325,7 @@ def show_estimate(estimate: Estimate, plan: Plan, *, as_json: bool) -> None:
 
 def arms_table(tally: Tally, width: int) -> Table:
     """How far each arm is and what it shows so far."""
-    table = _table(("judged", "failed", "recall", "false alarms", "calls", "tokens", "spent"))
+    table = figures_table(("judged", "failed", "recall", "false alarms", "calls", "tokens", "spent"))
     for name, arm in tally.arms.items():
         table.add_row(
             shortened(printable_line(name), max(12, width - 72)),
@@ -493,7 +465,7 @@ def show_runs(runs: Sequence[RunFolder], *, as_json: bool) -> None:
     console = table_console()
     if not runs:
         console.print("no run yet; `firecircle lab study dialogue` makes one")
-    table = _table(("started", "state", "judged", "arms"))
+    table = figures_table(("started", "state", "judged", "arms"))
     for run in runs:
         judged = _count_judged(run)
         table.add_row(
