@@ -118,6 +118,12 @@ async def server(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> AsyncIt
         yield server
 
 
+async def test_every_rival_thinks_as_hard_as_the_circle(server: LoopbackServer) -> None:
+    arms = ("fire_circle", "reflect", "consistency", "court; exchanges = 1", "council")
+    await judged(arms_of(*arms, circle=CIRCLE + 'reasoning_effort = "low"\n'))
+    assert {request.body.get("reasoning_effort") for request in server.requests} == {"low"}
+
+
 # -- consistency -------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from firecircle.catalog import Limits
 from firecircle.circle import events
 from firecircle.circle.base_config import EvaluationConfig
 from firecircle.circle.budget import Budget, estimate_of
@@ -21,7 +20,7 @@ from firecircle.circle.hearing import Hearing, hear
 from firecircle.circle.ledger import Ledger, RoundPage
 from firecircle.circle.panel import Panel, PanelListener
 from firecircle.circle.questions import Questions, reply_schema
-from firecircle.circle.result import CallRecord, DialogueRound, VoicePrompt, account, messages
+from firecircle.circle.result import CallRecord, DialogueRound, VoicePrompt, account
 from firecircle.circle.voice import Peer, PeersOnDemand, Retry, Turn, Usage, Voice
 from firecircle.errors import BudgetError, EvaluationError
 from firecircle.evaluation import NeutrosophicEvaluation
@@ -40,7 +39,6 @@ class Turns:
     ledger: Ledger
     listener: events.Listener | None
     _peers: dict[tuple[str, int | None], Peer] = field(default_factory=dict)
-    _limits: dict[str, Limits] = field(default_factory=dict)
 
     def is_extra(self, number: int) -> bool:
         """Whether a round takes place only because the voices are divided."""
@@ -67,30 +65,16 @@ class Turns:
         """The complete turn for one voice."""
         model = asked.model
         question = asked.question(page.question)
-        limits = self._limits.get(model)
-        if limits is None:
-            limits = self._limits[model] = self.config.limits(model)
-        return Turn(
-            messages=messages(self.questions.system, self.questions.evidence, question),
-            prompt=self.prompt,
-            question=question,
+        schema = reply_schema(page.kind, is_chair=asked.is_chair, templates=self.circumstances.templates)
+        turn = self.questions.turn(
+            model, question, self.config, schema, number=page.number, seed=self.config.seed
+        )
+        return turn._replace(
             plain_question=not self.circumstances.asks_in_other_words(is_chair=asked.is_chair),
-            round_number=page.number,
-            focus=self.config.focus,
-            turn_number=self.circumstances.turn_number,
             is_chair=asked.is_chair,
             own_last=self.ledger.last_said(model, before=page.number),
             peers=() if page.number == 1 else PeersOnDemand(partial(self._peers_of, model, page.number)),
-            reply_schema=reply_schema(
-                page.kind, is_chair=asked.is_chair, templates=self.circumstances.templates
-            ),
-            max_tokens=limits.max_tokens,
-            temperature=self.config.temperature,
-            seed=self.config.seed,
-            effort=limits.reasoning_effort,
             opens_again=self.config.max_rounds > 1,
-            attempt_seconds=limits.timeout_seconds,
-            deadline=asyncio.get_running_loop().time() + limits.timeout_per_round,
             on_retry=partial(self._tell_retry, page.number, model),
         )
 
@@ -262,27 +246,12 @@ async def judge_alone(
         question=question,
         guidance=tuple(guidance),
     )
-    turn = Turn(
-        messages=messages(questions.system, questions.evidence, question),
-        prompt=prompt,
-        question=question,
-        plain_question=not guidance and not circumstances.asks_in_other_words(),
-        focus=config.focus,
-        turn_number=circumstances.turn_number,
-        reply_schema=reply_schema("baseline"),
-        temperature=config.temperature,
-        seed=config.seed,
-    )
-    started = asyncio.get_running_loop().time()
+    is_plain = not guidance and not circumstances.asks_in_other_words()
+    schema = reply_schema("baseline")
 
     def turn_of(_: RoundPage, asked: VoicePrompt) -> Turn:
-        limits = config.limits(asked.model)
-        return turn._replace(
-            max_tokens=limits.max_tokens,
-            effort=limits.reasoning_effort,
-            attempt_seconds=limits.timeout_seconds,
-            deadline=started + limits.timeout_per_round,
-        )
+        turn = questions.turn(asked.model, question, config, schema, seed=config.seed)
+        return turn._replace(plain_question=is_plain)
 
     page = RoundPage(1, "baseline", None, question)
     page.prompts = {model: VoicePrompt(model=model, text="") for model in models}

@@ -6,11 +6,12 @@ start with numbers guesses them. Reading a reply depends on none of this.
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Mapping, Sequence
 from functools import cache
 from string import ascii_uppercase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from firecircle.circle.circumstances import ChairPhase, Circumstances
 from firecircle.circle.grounding import (
@@ -27,11 +28,16 @@ from firecircle.circle.grounding import (
 )
 from firecircle.circle.naming import PeerNames
 from firecircle.circle.pattern_types import meanings
-from firecircle.circle.result import DialogueRound, RoundKind
+from firecircle.circle.result import DialogueRound, RoundKind, messages
 from firecircle.circle.templates import TemplateSet, render, template
+from firecircle.circle.voice import Turn
 from firecircle.evaluation import GroundedQuote, NeutrosophicEvaluation, PatternNote
 from firecircle.names import OTHER_TYPE, PATTERN_TYPES, Focus
 from firecircle.prompt import MultiNeutrosophicPrompt
+
+if TYPE_CHECKING:
+    from firecircle.catalog import Limits
+    from firecircle.circle.base_config import BaseEvaluationConfig
 
 LONGEST_REASONING = 700
 LONGEST_NOTE = 300
@@ -77,6 +83,39 @@ class Questions:
         self._longest_reasoning = max(160, min(LONGEST_REASONING, ROOM_FOR_REASONING // len(models)))
         self._longest_note = max(80, min(LONGEST_NOTE, ROOM_FOR_NOTES // len(models)))
         self._statements: dict[tuple[str, int | None], str] = {}
+        self._limits: dict[str, Limits] = {}
+        self._focus: Focus = focus
+        self._turn_number = circumstances.turn_number
+
+    def turn(
+        self,
+        model: str,
+        question: str,
+        config: BaseEvaluationConfig,
+        schema: Mapping[str, Any],
+        *,
+        number: int = 1,
+        seed: int | None,
+    ) -> Turn:
+        """A turn of this voice in a round, with the room and time it has by the configuration."""
+        limits = self._limits.get(model)
+        if limits is None:
+            limits = self._limits[model] = config.limits(model)
+        return Turn(
+            messages=messages(self.system, self.evidence, question),
+            prompt=self._prompt,
+            question=question,
+            round_number=number,
+            focus=self._focus,
+            turn_number=self._turn_number,
+            reply_schema=schema,
+            max_tokens=limits.max_tokens,
+            temperature=config.temperature,
+            seed=seed,
+            effort=limits.reasoning_effort,
+            attempt_seconds=limits.timeout_seconds,
+            deadline=asyncio.get_running_loop().time() + limits.timeout_per_round,
+        )
 
     def _template(self, name: str) -> str:
         return template(name, self.templates)

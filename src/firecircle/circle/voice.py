@@ -63,10 +63,6 @@ class PeersOnDemand(Sequence[Peer]):
     def __len__(self) -> int:
         return len(self._peers)
 
-    def __reduce__(self) -> tuple[type[tuple[Peer, ...]], tuple[tuple[Peer, ...]]]:
-        """Pickle as a tuple."""
-        return tuple, (self._peers,)
-
 
 @dataclass(frozen=True, slots=True)
 class Retry:

@@ -24,7 +24,7 @@ from firecircle.circle.questions import Questions, reply_schema
 from firecircle.circle.reading.evidence import Evidence
 from firecircle.circle.reading.keywords import refusal_in
 from firecircle.circle.reading.thinking import split_thinking
-from firecircle.circle.result import CallRecord, Failure, messages
+from firecircle.circle.result import CallRecord, Failure
 from firecircle.circle.templates import render, template
 from firecircle.circle.voice import Peer, Reply, Turn, Voice
 from firecircle.convene import SeatedCircle, SeatedPanel
@@ -220,23 +220,9 @@ class Proceedings:
         return self.budget.shortage_for(coming, lambda: self.calls)
 
     def _turn(self, number: int, asked: Asked, schema: Mapping[str, Any]) -> Turn:
-        limits = self.config.limits(asked.model)
-        return Turn(
-            messages=messages(self.questions.system, self.questions.evidence, asked.question),
-            prompt=self.case.record.prompt,
-            question=asked.question,
-            round_number=number,
-            focus=self.config.focus,
-            turn_number=self.circumstances.turn_number,
-            peers=asked.peers,
-            side=asked.side,
-            reply_schema=schema,
-            max_tokens=limits.max_tokens,
-            temperature=self.config.temperature,
-            seed=self.case.seed if asked.seed is None else asked.seed,
-            attempt_seconds=limits.timeout_seconds,
-            deadline=asyncio.get_running_loop().time() + limits.timeout_per_round,
-        )
+        seed = self.case.seed if asked.seed is None else asked.seed
+        turn = self.questions.turn(asked.model, asked.question, self.config, schema, number=number, seed=seed)
+        return turn._replace(peers=asked.peers, side=asked.side)
 
     def _answer_text(self, reply: Reply, turn: Turn) -> str:
         """The answer without thoughts; raises `Lost` if there is none, or if it declines."""

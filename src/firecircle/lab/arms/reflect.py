@@ -23,10 +23,9 @@ from firecircle.circle.result import (
     FireCircleResult,
     RoundKind,
     VoicePrompt,
-    messages,
 )
 from firecircle.circle.templates import render, template
-from firecircle.circle.voice import Turn, Voice
+from firecircle.circle.voice import Voice
 from firecircle.convene import SeatedCircle, rehearse
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.lab.arms.arm import Case, CaseVoices
@@ -47,17 +46,17 @@ class ReflectionQuestions:
     ) -> None:
         self._prompt = prompt
         self._nonce = circumstances.nonce
-        self._of_the_circle = Questions(prompt, (model,), circumstances, focus=focus)
-        self.system = self._of_the_circle.system
-        self.evidence = self._of_the_circle.evidence
-        self.baseline = self._of_the_circle.standard("baseline", ())
-        self.clarify = self._of_the_circle.clarify
+        self.of_the_circle = Questions(prompt, (model,), circumstances, focus=focus)
+        self.system = self.of_the_circle.system
+        self.evidence = self.of_the_circle.evidence
+        self.baseline = self.of_the_circle.standard("baseline", ())
+        self.clarify = self.of_the_circle.clarify
 
     def reread(self, kind: RoundKind, earlier: Sequence[NeutrosophicEvaluation], length: int) -> str:
         """The question of a later round, extended to this length with the evidence, to read again."""
         values = {
-            "turn_fact": self._of_the_circle.turn_fact,
-            "answer": self._of_the_circle.answer_format(kind),
+            "turn_fact": self.of_the_circle.turn_fact,
+            "answer": self.of_the_circle.answer_format(kind),
         }
         bare = len(
             render(template("reflect", "templates", "firecircle.lab.arms"), own="", again="", **values)
@@ -156,7 +155,9 @@ class ReflectArm:
             await hear(
                 page.heard,
                 voice,
-                self._turn(model, case, circumstances, questions, question, number, earlier),
+                questions.of_the_circle.turn(
+                    model, question, self.config, reply_schema(kind), number=number, seed=case.seed
+                )._replace(own_last=earlier[-1] if earlier else None),
                 strict=False,
                 clarify=questions.clarify,
                 may_ask=lambda _: True,
@@ -165,33 +166,6 @@ class ReflectArm:
                 break
             earlier.append(page.heard.evaluation)
         return pages
-
-    def _turn(
-        self,
-        model: str,
-        case: Case,
-        circumstances: Circumstances,
-        questions: ReflectionQuestions,
-        question: str,
-        number: int,
-        earlier: list[NeutrosophicEvaluation],
-    ) -> Turn:
-        limits = self.config.limits(model)
-        return Turn(
-            messages=messages(questions.system, questions.evidence, question),
-            prompt=case.record.prompt,
-            question=question,
-            round_number=number,
-            focus=self.config.focus,
-            turn_number=circumstances.turn_number,
-            own_last=earlier[-1] if earlier else None,
-            reply_schema=reply_schema(self._kind_of(number)),
-            max_tokens=limits.max_tokens,
-            temperature=self.config.temperature,
-            seed=case.seed,
-            attempt_seconds=limits.timeout_seconds,
-            deadline=asyncio.get_running_loop().time() + limits.timeout_per_round,
-        )
 
     def _kind_of(self, number: int) -> RoundKind:
         if number == 1:
