@@ -33,9 +33,3 @@ def test_a_run_that_is_taken_up_again_is_known_already(store: Store) -> None:
     store.runs.begin(run("first", 1.0))
     store.runs.begin(run("first", 9.0))
     assert store.runs.each() == (run("first", 1.0),)
-
-
-def test_a_run_whose_folder_is_gone_can_be_forgotten(store: Store) -> None:
-    store.runs.begin(run("first", 1.0))
-    store.runs.forget("/somewhere/first")
-    assert store.runs.each() == ()

@@ -83,11 +83,6 @@ class RunStore:
             rows = connection.execute(query).mappings().all()
         return tuple(KnownRun(**{**row, "arms": tuple(row["arms"].split("\n"))}) for row in rows)
 
-    def forget(self, folder: str) -> None:
-        """Delete a run whose folder is gone."""
-        with self.database.writing() as connection:
-            connection.execute(sa.delete(runs).where(runs.c.folder == storable(folder)))
-
 
 class VerdictStore:
     """The calibrations of one database."""

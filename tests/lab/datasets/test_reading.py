@@ -7,6 +7,7 @@ import json
 import resource
 import sys
 import tracemalloc
+from collections import Counter
 from pathlib import Path
 
 import duckdb
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firecircle import ConfigError
-from firecircle.lab.datasets import BadRow, BadRows, FieldMap, Record, read_dataset, survey
+from firecircle.lab.datasets import BadRow, BadRows, FieldMap, Record, read_dataset
 from firecircle.lab.datasets.cleaning import Cure
 from firecircle.prompt import MAX_LAYER_CHARS, EarlierTurn
 from tests.shared_data import shared
@@ -308,17 +309,18 @@ def test_the_bundled_examples_are_a_dataset() -> None:
 
 
 def test_the_development_set_loads_with_the_default_map() -> None:
-    counted = survey(shared("dev.jsonl"))
-    assert (counted.records, counted.attacks, counted.benign, counted.bad_rows) == (1498, 750, 748, 0)
-    assert counted.families["fabricated_history"] == 56
+    bad = BadRows()
+    records = list(read_dataset(shared("dev.jsonl"), on_bad_row=bad))
+    assert Counter(record.label for record in records) == {"attack": 750, "benign": 748}
+    assert sum(record.family == "fabricated_history" for record in records) == 56
+    assert bad.count == 0
 
 
-def test_a_survey_counts_bad_rows_beyond_those_it_keeps(tmp_path: Path) -> None:
+def test_bad_rows_are_counted_beyond_those_that_are_kept(tmp_path: Path) -> None:
     rows: list[object] = [{"user": "hello", "label": 1, "family": "f"}, *({"user": n} for n in range(150))]
-    counted = survey(write_jsonl(tmp_path / "d.jsonl", rows))
-    assert (counted.records, counted.bad_rows, len(counted.first_bad_rows)) == (1, 150, 100)
-    assert (counted.characters, counted.families) == (5, {"f": 1})
-    assert counted.first_bad_rows[0].line == 2
+    bad = BadRows()
+    (record,) = read_dataset(write_jsonl(tmp_path / "d.jsonl", rows), on_bad_row=bad)
+    assert (record.family, bad.count, len(bad.first), bad.first[0].line) == ("f", 150, 100, 2)
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])

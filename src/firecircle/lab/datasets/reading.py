@@ -1,4 +1,4 @@
-"""`read_dataset`: any dataset as a stream of records, in constant memory; `survey` counts one first."""
+"""`read_dataset`: any dataset as a stream of records, in constant memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import errno
 import json
 import re
 import sqlite3
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from hashlib import blake2b
@@ -17,11 +16,11 @@ from typing import get_args
 from firecircle.errors import ConfigError
 from firecircle.examples import Split, load_examples
 from firecircle.lab.datasets.cleaning import ENCODING_GLANCE, Cure, cure_for, foreign_encoding, not_utf8
-from firecircle.lab.datasets.record import LAYER_FIELDS, BadRow, BadRows, FieldMap, MapField, Record, Row
+from firecircle.lab.datasets.record import LAYER_FIELDS, BadRow, FieldMap, MapField, Record, Row
 from firecircle.lab.datasets.rows import csv_rows, folder_rows, jsonl_rows, parquet_rows, text_rows
 from firecircle.lab.datasets.tools import FORMAT_GLANCE, tool_rows
 from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
-from firecircle.shapes import Shape, Text, writable
+from firecircle.shapes import writable
 
 CACHE_KIBIBYTES = 16_384
 
@@ -316,47 +315,3 @@ def _refuse(path: Path) -> Callable[[BadRow], None]:
         raise ConfigError("dataset", f"{path} row {bad.line}: {bad.reason}")
 
     return refuse
-
-
-class SurveyedBadRow(Shape):
-    """A bad row in the survey."""
-
-    line: int
-    reason: Text
-
-
-class Survey(Shape):
-    """The content of a dataset."""
-
-    records: int
-    attacks: int
-    benign: int
-    unlabelled: int
-    characters: int
-    """Over all layers and earlier turns, for estimating tokens."""
-    families: dict[Text, int]
-    bad_rows: int
-    first_bad_rows: tuple[SurveyedBadRow, ...]
-
-
-def survey(path: str | Path, field_map: FieldMap | None = None) -> Survey:
-    """Count a dataset's records in constant memory."""
-    bad = BadRows()
-    labels: Counter[str | None] = Counter()
-    families: Counter[str] = Counter()
-    characters = 0
-    for record in read_dataset(path, field_map, bad):
-        labels[record.label] += 1
-        if record.family is not None:
-            families[record.family] += 1
-        characters += sum(len(layer.text) for layer in record.prompt.layers)
-    return Survey(
-        records=labels.total(),
-        attacks=labels["attack"],
-        benign=labels["benign"],
-        unlabelled=labels[None],
-        characters=characters,
-        families=dict(families.most_common()),
-        bad_rows=bad.count,
-        first_bad_rows=tuple(SurveyedBadRow(line=row.line, reason=row.reason) for row in bad.first),
-    )

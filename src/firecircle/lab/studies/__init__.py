@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 
 from firecircle.errors import ConfigError
-from firecircle.lab.datasets.reading import BUNDLED, ENCODED, read_dataset, survey
+from firecircle.lab.datasets.reading import BUNDLED, ENCODED, read_dataset
 from firecircle.lab.datasets.record import BadRows, FieldMap
 from firecircle.lab.plan import Plan, plan_of
 from firecircle.lab.validation import NAMED
@@ -82,7 +82,8 @@ def _choose_data(name: str, path: str, limit: int | None, fields: FieldMap | Non
     leave out.
     """
     if name == "quorum" and path.partition(":")[0] != BUNDLED:
-        families = sorted(family for family in survey(path, fields).families if ENCODING in family.casefold())
+        known = {record.family for record in read_dataset(path, fields, BadRows()) if record.family}
+        families = sorted(family for family in known if ENCODING in family.casefold())
         return f"families = {_toml_list(families)}\n" if families else ""
     if name == "validation" and limit is not None:
         named = [record.id for record in read_dataset(path, fields, BadRows()) if record.id.endswith(NAMED)]
