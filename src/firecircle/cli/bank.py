@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
+from firecircle.cli.evaluate.inputs import text_of
 from firecircle.cli.options import (
     AsJson,
     ExportFile,
@@ -27,13 +28,28 @@ from firecircle.cli.options import (
     with_options,
     written_whole,
 )
-from firecircle.cli.output import Line, console_on, print_json, print_sections, section, short_id
+from firecircle.cli.output import (
+    Line,
+    console_on,
+    note_on_runs_left_out,
+    print_json,
+    print_outcome,
+    print_sections,
+    print_written,
+    section,
+    short_id,
+    with_progress,
+)
 from firecircle.cli.report import quoted
 from firecircle.errors import ConfigError
-from firecircle.store.bank.bank import GUIDED_TYPES, guidance_text
-from firecircle.store.bank.entries import BankEntry, FullEntry, Relevant, Sighting
+from firecircle.names import has_neural_weights
+from firecircle.store.bank.bank import GUIDED_TYPES, Learnt, entries_in, export_lines, guidance_text
+from firecircle.store.bank.bank import learn as learnt_from
+from firecircle.store.bank.entries import BankEntry, BankFilters, FullEntry, Relevant, Sighting
+from firecircle.store.opening import open_store
 from firecircle.telling.safe_text import printable_line
 from firecircle.telling.words import counted, time_text
+from firecircle.voices.embedded.learned.neural import nearness_in_meaning
 
 if TYPE_CHECKING:
     from firecircle.store.bank.entries import BankFilters
@@ -65,8 +81,6 @@ class EntryOptions:
     @property
     def filters(self) -> BankFilters:
         """The filters these options ask for."""
-        from firecircle.store.bank.entries import BankFilters
-
         return BankFilters(
             pattern_type=None if self.type is None else pattern_type(self.type), tag=self.tag, text=self.text
         )
@@ -92,8 +106,6 @@ def list_entries(
     their meaning, and half by meaning where the sentence model is installed (`firecircle local fetch
     neural`).
     """
-    from firecircle.store.opening import open_store
-
     if like is not None:
         return _show_relevant(like, given, limit or MOST_RELEVANT, store, as_json=as_json)
     most = limit or MOST_LISTED
@@ -103,11 +115,6 @@ def list_entries(
 
 
 def _show_relevant(like: str, given: EntryOptions, most: int, store: str | None, *, as_json: bool) -> int:
-    from firecircle.cli.evaluate.inputs import text_of
-    from firecircle.names import has_neural_weights
-    from firecircle.store.opening import open_store
-    from firecircle.voices.embedded.learned.neural import nearness_in_meaning
-
     prompt = text_of("TEXT", like)
     meaning = nearness_in_meaning if has_neural_weights() else None
     with open_store(store) as opened:
@@ -117,8 +124,6 @@ def _show_relevant(like: str, given: EntryOptions, most: int, store: str | None,
 
 def show(entry: Annotated[str, ENTRY_ID], store: StoreOption = None, as_json: AsJson = False) -> int:
     """Show a pattern, where it was seen, and what voices are shown about it."""
-    from firecircle.store.opening import open_store
-
     with open_store(store) as opened:
         full_entry = opened.bank.entry(entry)
     return show_entry(full_entry, as_json=as_json)
@@ -134,11 +139,6 @@ def learn(
     Circles that raised no alarm, and those labelled benign, teach nothing. Those of runs are left out,
     since several arms judge the same prompts, unless `--where run=` or `--where in_run=yes` asks for them.
     """
-    from firecircle.cli.output import note_on_runs_left_out, with_progress
-    from firecircle.store.bank.bank import Learnt
-    from firecircle.store.bank.bank import learn as learnt_from
-    from firecircle.store.opening import open_store
-
     filters = FilterOptions().narrowed(where).circles_that_teach(store).model_copy(update={"alarm": True})
     learnt = Learnt()
     with open_store(store) as opened:
@@ -175,9 +175,6 @@ def forget(
     as_json: AsJson = False,
 ) -> int:
     """Take a pattern out of the bank, or what one circle or attack has brought into it."""
-    from firecircle.cli.output import print_outcome
-    from firecircle.store.opening import open_store
-
     if sum(given is not None for given in (entry, circle, attack)) != 1:
         raise ConfigError("forget", "name either an entry, a --circle or an --attack")
     with open_store(store) as opened:
@@ -202,10 +199,6 @@ def export_to(
     as_json: AsJson = False,
 ) -> int:
     """Write the patterns with all their sightings to a file of JSON lines. They hold words of prompts."""
-    from firecircle.cli.output import print_written
-    from firecircle.store.bank.bank import export_lines
-    from firecircle.store.opening import open_store
-
     refuse_json_beside_export(file, as_json=as_json)
     refuse_to_replace(file, force=force)
     entries = 0
@@ -222,10 +215,6 @@ def import_from(
     as_json: AsJson = False,
 ) -> int:
     """Take over the patterns of another bank. What means the same becomes one; nothing is counted twice."""
-    from firecircle.cli.output import print_outcome, with_progress
-    from firecircle.store.bank.bank import entries_in
-    from firecircle.store.opening import open_store
-
     entries = sightings = 0
     with readable(file) as lines, open_store(store) as opened:
         for _, new in with_progress(opened.bank.add_all(entries_in(lines)), "reading pattern"):

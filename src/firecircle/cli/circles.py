@@ -13,8 +13,9 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from firecircle.circle.measures import Dissent
+from firecircle.circle.measures import Dissent, deliberation
 from firecircle.circle.panel import Panel
+from firecircle.circle.result import FireCircleResult
 from firecircle.cli.evaluate.request import Request
 from firecircle.cli.live_table import TableView
 from firecircle.cli.options import (
@@ -37,11 +38,16 @@ from firecircle.cli.output import (
     VERDICT_STYLES,
     Line,
     console_on,
+    is_confirmed,
     print_all,
     print_json,
     print_line,
+    print_outcome,
+    print_written,
+    progress,
     section,
     short_id,
+    with_progress,
 )
 from firecircle.cli.report import (
     circle_report,
@@ -50,10 +56,20 @@ from firecircle.cli.report import (
     transcript,
     unfinished_report,
 )
+from firecircle.cli.trouble import MOST_COMPLAINTS, TROUBLE, complain
 from firecircle.errors import ConfigError, StoreError, install_command
 from firecircle.metrics import metrics_of_circle, metrics_of_panel
-from firecircle.store.finding import CircleSummary, Page
+from firecircle.store.finding import CircleSummary, Filters, Page
+from firecircle.store.opening import open_store
 from firecircle.store.rows import CircleOrPanel
+from firecircle.store.transfer import (
+    HEADER,
+    BadLine,
+    ImportProgress,
+    dataset_lines,
+    export_lines,
+    import_circles,
+)
 from firecircle.telling.safe_text import printable, printable_line
 from firecircle.telling.table import table_of_circle
 from firecircle.telling.words import STOP_WORDS, counted, time_text
@@ -89,9 +105,6 @@ def list_circles(
     firecircle circles list --alarm --since 7d
     firecircle circles list --text '"as we agreed" invoice' --pattern temporal_inconsistency
     """
-    from firecircle.store.finding import Filters
-    from firecircle.store.opening import open_store
-
     given = given.narrowed(where)
     filters = given.filters(store).model_copy(update={"split": True if split else None})
     with open_store(store) as opened:
@@ -111,9 +124,6 @@ def list_circles(
 
 
 def _dissent(store: Store, circle_id: str) -> tuple[Dissent, ...]:
-    from firecircle.circle.measures import deliberation
-    from firecircle.circle.result import FireCircleResult
-
     judged = store.circles.load(circle_id)
     return deliberation(judged).dissent if isinstance(judged, FireCircleResult) else ()
 
@@ -127,8 +137,6 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole record as JSON.")] = False,
 ) -> int:
     """Show one circle as `evaluate` printed it; of one that was interrupted, all that was heard."""
-    from firecircle.store.opening import open_store
-
     with open_store(store) as opened:
         summary = opened.circles.summary(circle)
         kept = opened.circles.load(summary.id)
@@ -162,9 +170,6 @@ def delete(
 
 
 def _delete_named(circles: list[str], store: str | None, *, yes: bool, as_json: bool) -> int:
-    from firecircle.cli.output import is_confirmed, print_outcome
-    from firecircle.store.opening import open_store
-
     with open_store(store) as opened:
         ids = list(dict.fromkeys(opened.circles.summary(circle).id for circle in circles))
         count = counted(len(ids), "circle")
@@ -177,9 +182,6 @@ def _delete_named(circles: list[str], store: str | None, *, yes: bool, as_json: 
 
 def _delete_matching(given: FilterOptions, store: str | None, *, yes: bool, as_json: bool) -> int:
     """Delete what matches, some at a time."""
-    from firecircle.cli.output import is_confirmed, print_outcome, progress
-    from firecircle.store.opening import open_store
-
     filters = given.filters(store)
     with open_store(store) as opened:
         matching = opened.circles.count(filters)
@@ -206,9 +208,6 @@ def label_circle(
     as_json: AsJson = False,
 ) -> int:
     """Set the true label of a circle's prompt; calibration and reports go by it."""
-    from firecircle.cli.output import print_outcome
-    from firecircle.store.opening import open_store
-
     if (label is None) != none:
         raise ConfigError("LABEL", "give one, or --none to remove it")
     if label is not None and not label.strip():
@@ -221,9 +220,6 @@ def label_circle(
 
 def cancel(circle: CircleId, store: StoreOption = None, as_json: AsJson = False) -> int:
     """Ask the process that runs a circle to stop it; what was said is saved."""
-    from firecircle.cli.output import print_outcome
-    from firecircle.store.opening import open_store
-
     with open_store(store) as opened:
         asked = opened.circles.ask_to_cancel(circle)
     document = {"id": asked.id, "cancel_asked": True}
@@ -248,12 +244,6 @@ def export_to(
 
     A circle that cannot be read is named, the others are written, and the exit status is 2.
     """
-    from firecircle.cli.output import print_written, with_progress
-    from firecircle.cli.trouble import MOST_COMPLAINTS, TROUBLE, complain
-    from firecircle.store.finding import Filters
-    from firecircle.store.opening import open_store
-    from firecircle.store.transfer import HEADER, dataset_lines, export_lines
-
     refuse_json_beside_export(file, as_json=as_json)
     refuse_to_replace(file, force=force)
     filters = FilterOptions().narrowed(where).filters(store)
@@ -278,9 +268,6 @@ def export_to(
 
 def _write_page(circle: str, file: str, store: str | None, *, as_json: bool) -> int:
     """Write the page of a circle or panel; the beginning of its id will do."""
-    from firecircle.cli.output import print_written
-    from firecircle.store.opening import open_store
-
     try:
         from firecircle.web.rendering import exported_html, templates
     except ModuleNotFoundError as missing:
@@ -310,11 +297,6 @@ def import_from(
     Each is checked and saved whole or not at all. Lines without a circle are listed by number, the
     others are saved, and the exit status is 2.
     """
-    from firecircle.cli.output import print_outcome, progress
-    from firecircle.cli.trouble import MOST_COMPLAINTS, TROUBLE, complain
-    from firecircle.store.opening import open_store
-    from firecircle.store.transfer import BadLine, ImportProgress, import_circles
-
     taken, bad_lines = ImportProgress(), list[BadLine]()
     with readable(file) as source, open_store(store) as opened, progress("reading circle") as show_progress:
         for step in import_circles(opened.circles, source):

@@ -88,7 +88,7 @@ COMMANDS: Mapping[str, Entry] = {
     "harden": Entry("harden.command", "Show what a system prompt leaves open, and what to add."),
     "view": Entry("view", "Open the viewer in the browser until Ctrl-C."),
     "replay": Entry("replay", "Conclude a recorded circle again; no voice is asked."),
-    "blindspots": Entry("blindspots.command", "Show what round 1 missed and the discussion found."),
+    "blindspots": Entry("blindspots", "Show what round 1 missed and the discussion found."),
     "quorum": Entry("quorum", "Show whether models cover the roles of a circle."),
     "voices": Entry("voices", "List providers and voices."),
     "doctor": Entry("doctor", "Ask each voice about an attack and a harmless text."),

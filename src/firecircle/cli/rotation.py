@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
+import secrets
 import sys
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -17,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from firecircle.circle.base_config import EvaluationConfig
 from firecircle.circle.config import LARGEST_CIRCLE, SMALLEST_CIRCLE
 from firecircle.circle.quorum import QuorumRules
 from firecircle.cli.options import (
@@ -30,28 +34,50 @@ from firecircle.cli.options import (
     refuse_json_beside_export,
     refuse_to_replace,
 )
-from firecircle.cli.output import bar, console_on, print_json, print_sections, section
+from firecircle.cli.output import (
+    bar,
+    console_on,
+    print_json,
+    print_outcome,
+    print_sections,
+    section,
+    with_progress,
+)
 from firecircle.errors import ConfigError, StoreError
-from firecircle.names import EvaluationMode
+from firecircle.names import EvaluationMode, is_family
 from firecircle.prompt import MultiNeutrosophicPrompt
-from firecircle.request import JudgingRequest
+from firecircle.request import JudgingRequest, configure_by_file
 from firecircle.rotation.affinity import FEWEST_CIRCLES, Affinity, CircleGlance, affinities, factors
-from firecircle.rotation.drawing import DrawCheck
+from firecircle.rotation.drawing import DrawCheck, characteristics_in, verify_draw
 from firecircle.rotation.empty_chair import GENERAL
 from firecircle.rotation.selector import (
+    DAY,
+    DEFAULT_RULES,
     Evenness,
     FairnessReport,
     Simulation,
     WeightedVoiceSelector,
     circle_size_for,
+    fairness_in,
+    ranked_for,
+    simulate_sittings,
 )
-from firecircle.rotation.tracker import Draw, VoiceHistoryTracker, stored_history
+from firecircle.rotation.tracker import (
+    Draw,
+    VoiceHistoryTracker,
+    document_of,
+    export_history,
+    import_history,
+    read_history,
+    stored_history,
+)
 from firecircle.store.circles import CircleStore
 from firecircle.store.finding import CircleSummary, Filters
 from firecircle.store.opening import open_store
 from firecircle.telling.answers import CHAIR_SYMBOL
 from firecircle.telling.safe_text import printable_line, shortened
 from firecircle.telling.words import counted, time_text
+from firecircle.voices.seating import with_todays_models
 
 if TYPE_CHECKING:
     from firecircle.rotation.tracker import ParticipationHistory
@@ -94,15 +120,10 @@ def show(
 
     With a DRAW_ID a recorded circle is drawn again. Exit status 0: the same circle, 1: another, 2: error.
     """
-    import time
-
     if draw_id is not None:
         return _verify(draw_id, history, store, as_json=as_json)
     if pairs:
         return _pairs(store, as_json=as_json)
-
-    from firecircle.rotation.drawing import characteristics_in
-    from firecircle.rotation.selector import fairness_in, ranked_for
 
     with _open_history(history, store) as participation:
         names, now = _pool(models), time.time()
@@ -141,11 +162,6 @@ def simulate(
     as_json: AsJson = False,
 ) -> int:
     """Draw the next K circles of N voices on a copy of the history; no voice is asked, nothing is saved."""
-    import secrets
-    import time
-
-    from firecircle.rotation.selector import DAY, DEFAULT_RULES, simulate_sittings
-
     if affinity and history is not None:
         raise ConfigError(
             "--affinity", "an exported history has no circles to learn from", "leave one of them out"
@@ -173,8 +189,6 @@ def simulate(
 
 
 def _verify(draw_id: str, history: str | None, store: str | None, *, as_json: bool) -> int:
-    from firecircle.rotation.drawing import verify_draw
-
     with _open_history(history, store) as participation:
         draw = _find_draw(participation, draw_id)
         check = verify_draw(draw, participation)
@@ -182,8 +196,6 @@ def _verify(draw_id: str, history: str | None, store: str | None, *, as_json: bo
 
 
 def _pairs(store: str | None, *, as_json: bool) -> int:
-    from firecircle.cli.output import with_progress
-
     with open_store(store) as opened:
         summaries = opened.circles.each_summary(Filters(mode="fire_circle", in_run=False))
         counted_summaries = with_progress(summaries, "reading circle")
@@ -199,9 +211,6 @@ def export_to(
     as_json: AsJson = False,
 ) -> int:
     """Write the whole participation history to one JSON file."""
-    from firecircle.cli.output import print_outcome
-    from firecircle.rotation.tracker import document_of, export_history
-
     refuse_json_beside_export(file, as_json=as_json)
     refuse_to_replace(file, force=force)
     with open_history(store) as participation:
@@ -223,9 +232,6 @@ def import_from(
     as_json: AsJson = False,
 ) -> int:
     """Take over the participations and draws of a file; a damaged file is refused as a whole."""
-    from firecircle.cli.output import print_outcome
-    from firecircle.rotation.tracker import import_history
-
     with open_history(store) as participation:
         taken = import_history(file, participation)
     return print_outcome(
@@ -241,29 +247,18 @@ def _open_history(file: str | None, where: str | None) -> AbstractContextManager
         return open_history(where)
     if where is not None:
         raise ConfigError("--history", "a file is looked at instead of a store", "leave one of them out")
-    from firecircle.rotation.tracker import read_history
-
     return nullcontext(read_history(file))
 
 
 def usual_pool() -> tuple[str, ...]:
     """Who is drawn from when no voice was named: the voices of the usual circle."""
-    from firecircle.request import configure_by_file
-
     return configure_by_file(JudgingRequest()).config.models
 
 
 def todays_pool(pool: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, str]]:
     """The pool with a model in place of each family, and for which family each sits: the store has ids."""
-    from firecircle.names import is_family
-
     if not any(map(is_family, pool)):
         return pool, {}
-    import asyncio
-
-    from firecircle.circle.base_config import EvaluationConfig
-    from firecircle.voices.seating import with_todays_models
-
     seated = asyncio.run(with_todays_models(EvaluationConfig(models=pool)))
     return seated.models, seated.families
 
@@ -279,8 +274,6 @@ def _learnt(where: str | None, pool: tuple[str, ...]) -> tuple[Affinity, ...]:
 
 
 def _print_affinity(drawn: Draw) -> None:
-    import sys
-
     console = console_on(sys.stderr)
     console.print(affinity_note(drawn), soft_wrap=not console.is_terminal)
 

@@ -1,25 +1,67 @@
-"""Blind spots on the screen: how often, where, whose, with the words that show them, and what would help."""
+"""`firecircle blindspots`: what judging alone overlooked and talking found, and what may help."""
 
 from __future__ import annotations
 
 import itertools
 import sys
 from collections.abc import Iterator
+from typing import Annotated
 
+import typer
 from rich.text import Text
 
+from firecircle.cli.options import (
+    AsJson,
+    FilterOptions,
+    StoreOption,
+    Where,
+    left_out_of_runs,
+)
 from firecircle.cli.output import (
     Line,
     console_on,
     note_on_runs_left_out,
     print_json,
     print_sections,
+    progress,
     short_id,
 )
 from firecircle.cli.report import quoted
-from firecircle.store.bank.blindspots import Blindspot, Blindspots, ByLabel
+from firecircle.store.bank.blindspots import Blindspot, Blindspots, ByLabel, find_blindspots
+from firecircle.store.opening import open_store
 from firecircle.telling.safe_text import printable_line
 from firecircle.telling.words import counted
+
+
+def blindspots(
+    where: Where = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            metavar="F", min=0, max=1, help="Alarm threshold [default: the value used at the time]."
+        ),
+    ] = None,
+    groups: Annotated[int, typer.Option(metavar="N", min=1, help="How many patterns to show.")] = 10,
+    store: StoreOption = None,
+    as_json: AsJson = False,
+) -> int:
+    """Show what round 1 overlooked and the dialogue found, by pattern, and what could be said against it.
+
+    Each prompt counts once. Labelled prompts come first, unlabelled ones apart. Circles of runs are left out,
+    since several arms judge the same prompts, unless `--where run=` or `--where in_run=yes` asks for them.
+
+    \b
+    firecircle blindspots
+    """
+    filters = FilterOptions().narrowed(where).circles_that_teach(store)
+    with open_store(store) as opened:
+        with progress("reading circle") as show_progress:
+            overlooked = find_blindspots(
+                opened.circles, filters, threshold=threshold, on_circle=show_progress
+            )
+        left_out = left_out_of_runs(opened.circles, filters)
+    return show_blindspots(overlooked, groups, left_out, as_json=as_json)
+
 
 FEW_QUOTES = 2
 FEW_MISSED = 3

@@ -1,1 +1,0 @@
-"""`firecircle blindspots`."""
