@@ -6,6 +6,8 @@ module.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 TOLERANCE = 1e-9
 """Far below any difference a voice could mean, far above float rounding."""
 MOST_DECIMALS = 6
@@ -38,6 +40,7 @@ def belies(alarm: bool | None, value: float | None, threshold: float | None) -> 
     return alarm != reaches(value, threshold)
 
 
+@lru_cache(maxsize=4096)
 def format_figure(value: float, threshold: float, decimals: int = 2) -> str:
     """The value with enough decimals to appear on the correct side of the threshold.
 

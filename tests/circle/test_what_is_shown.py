@@ -269,3 +269,11 @@ async def test_labels_past_z_are_letters_too() -> None:
     labels = sorted(result.peer_labels.values(), key=lambda label: (len(label), label))
     assert labels[:2] == ["Evaluator A", "Evaluator B"]
     assert labels[-4:] == ["Evaluator AA", "Evaluator AB", "Evaluator AC", "Evaluator AD"]
+
+
+async def test_words_that_are_a_person_s_name_stay_words() -> None:
+    words = "A person may mean it so."
+    script = Script({"person:May": [0.1, 0.1], "b": [says(0.2, reasoning=words), 0.2]})
+    await fire_circle_evaluate(PROMPT, circle("person:May", "b", max_rounds=2), caller=script)
+    assert words in script.question_to("person:May", 2)
+    assert words in script.question_to("b", 2)

@@ -48,7 +48,7 @@ def test_a_circle_killed_at_any_point_leaves_what_was_heard(
     with holding(place, "killed", 1, stuck_at) as process:
         name = sitting_in(store, stuck_at - 1).id
         assert run(["circles", "show", name, "--store", place]) == 0
-        assert "still sitting" in capsys.readouterr().out
+        assert "still running" in capsys.readouterr().out
         process.kill()
     (left,) = store.circles.find(Filters(status="interrupted")).circles
     assert (left.id, store.circles.count(Filters(status="sitting"))) == (name, 0)

@@ -44,7 +44,7 @@ def of_ada(result: FireCircleResult) -> list[Any]:
     return [each for held in result.dialogue_history for each in held.evaluations if "Ada" in each.model]
 
 
-ROUND_1 = "v\n0.95\nNothing was agreed.\nAs we agreed yesterday\n1\n\n"
+ROUND_1 = "v\n0.95\nNothing was agreed.\nAs we agreed yesterday\ntemporal_inconsistency\n\n"
 
 
 def test_a_person_judges_blind_then_with_peers_and_may_pass() -> None:

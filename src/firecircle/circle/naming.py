@@ -9,7 +9,7 @@ from pathlib import PurePath
 
 from firecircle.catalog import family_of, original_of
 from firecircle.languages import roughly_read_advisory
-from firecircle.names import LOCAL, is_embedded, is_local
+from firecircle.names import LOCAL, is_embedded, is_local, is_person
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text
 
@@ -85,7 +85,7 @@ def _names_of(model: str) -> frozenset[str]:
     names = {model, original}
     if is_local(model):
         names.add(PurePath(original.removeprefix(LOCAL)).stem)
-    elif not is_embedded(model):
+    elif not is_embedded(model) and not is_person(model):  # no peer knows a person's name: it may be a word
         names.update(_names_of_hosted(original))
     return frozenset(
         name for name in names if len(name) >= FEWEST_LETTERS and name.lower() not in ORDINARY_WORDS

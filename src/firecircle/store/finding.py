@@ -7,6 +7,7 @@ import math
 import re
 import time
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -460,17 +461,23 @@ AROUND = 50
 
 def hit_in(where: str, text: str, searched: str) -> Hit | None:
     """The first place of a text with one of the words."""
-    words = (
-        r"\b" + r"\W+".join(map(re.escape, phrase.split())) + (r"\w*" if begins else r"\b")
-        for phrase, begins in _phrases_in(searched)
-    )
-    found = re.search("|".join(words), text, re.IGNORECASE)
+    found = _any_word_of(searched).search(text)
     if found is None:
         return None
     start, end = max(0, found.start() - AROUND), found.end() + AROUND
     before = ("…" if start else "") + text[start : found.start()]
     after = text[found.end() : end] + ("…" if end < len(text) else "")
     return Hit(where=where, before=before, marked=found[0][:AROUND], after=after)
+
+
+@lru_cache(maxsize=16)
+def _any_word_of(searched: str) -> re.Pattern[str]:
+    """What finds one of the words or phrases of a query."""
+    words = (
+        r"\b" + r"\W+".join(map(re.escape, phrase.split())) + (r"\w*" if begins else r"\b")
+        for phrase, begins in _phrases_in(searched)
+    )
+    return re.compile("|".join(words), re.IGNORECASE)
 
 
 def _phrases_in(text: str) -> list[tuple[str, bool]]:

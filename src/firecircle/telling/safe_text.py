@@ -212,6 +212,7 @@ def line_with_codes(text: str, longest: int | None = None) -> str:
     return f"{with_codes(line[:longest])}{'…' if is_cut else ''}"
 
 
+@lru_cache(maxsize=1024)
 def name_with_codes(name: str, longest: int | None = None) -> str:
     """A name that somebody else chose. One that could pass for words of ours stands in quotes."""
     line = line_with_codes(name, longest)

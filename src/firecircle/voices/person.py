@@ -309,6 +309,7 @@ def _patterns(terminal: _Terminal) -> Iterator[Shown]:
     """The words that show it, as many as the person names, each with a type."""
     types = "  ".join(f"{number} {kind}" for number, kind in enumerate(PATTERN_TYPES, start=1))
     while quote := terminal.line("Words of the text that show it (Enter: no more): "):
-        number = terminal.line(f"{types}\nWhich (Enter: another)? ")
-        kind = PATTERN_TYPES[int(number) - 1] if number.isdigit() and 0 < int(number) <= 8 else "other"
+        chosen = terminal.line(f"{types}\nWhich, by number or name (Enter: another)? ").lower()
+        named = dict(zip(map(str, range(1, len(PATTERN_TYPES) + 1)), PATTERN_TYPES, strict=True))
+        kind = named.get(chosen, chosen if chosen in PATTERN_TYPES else "other")
         yield Shown(quote=quote[:LONGEST_STATEMENT], type=kind)

@@ -75,6 +75,8 @@ TERMS = (
 
 STANDING_WORDS = {"zombie": "lost voice", "excluded": "lost in round 1"}
 
+DASH = Markup("–")
+ROW = "circle_row.html"
 STYLE_SHEET = "viewer.css"
 SCRIPTS = ("theme.js", "reading.js")
 
@@ -109,6 +111,7 @@ def templates() -> Environment:
         "signed": lambda value: f"{value:+.2f}".replace("-", "−"),
         "percent": lambda value: f"{value:.0%}",
         "count": lambda value: f"{value:,}",
+        "figure": lambda value: DASH if value is None else Markup(f"{value:,}"),
         "words": lambda name: with_codes(str(name).replace("_", " ")),
         "style": lambda number: (number - 1) % STYLES + 1,
         "shell": lambda text: shlex.quote(with_codes(text)),
@@ -119,6 +122,9 @@ def templates() -> Environment:
         "falsehood_bar": drawings.falsehood_bar,
         "moment": drawings.moment,
         "decision": drawings.decision,
+        "row": lru_cache(maxsize=1024)(
+            lambda one, hit: Markup(made.get_template(ROW).render(one=one, hit=hit))
+        ),
     }
     made.globals |= {
         "parts_of": parts_of,

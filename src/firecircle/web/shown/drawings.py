@@ -42,6 +42,7 @@ def verdict(status: CircleStatus, word: VerdictWord) -> Markup:
     return _VERDICTS["sitting" if status == "sitting" else _CLASSES.get(word, word)]
 
 
+@lru_cache(maxsize=1024)
 def outcome(word: VerdictWord, label: str | None) -> Markup:
     """The verdict against the label, where both are there."""
     right = is_right(word, label)
@@ -59,11 +60,12 @@ def by_calibration(alarm: bool | None, value: float | None, threshold: float | N
 
 def decision(circle: CircleSummary) -> Markup:
     """The verdict of a listed circle, and how it stands to label and falsehood."""
-    return Markup(
-        verdict(circle.status, circle.verdict)
-        + outcome(circle.verdict, circle.label)
-        + by_calibration(circle.alarm, circle.falsehood, circle.alarm_threshold)
+    parts = (
+        verdict(circle.status, circle.verdict),
+        outcome(circle.verdict, circle.label),
+        by_calibration(circle.alarm, circle.falsehood, circle.alarm_threshold),
     )
+    return Markup("".join(parts))
 
 
 @lru_cache(maxsize=4096)
