@@ -2,7 +2,7 @@
 
 `python -m bench.labelling` lets readers that never saw a source judge dev2, then labels its prompts one by
 one, as the queue of the viewer offers them and in random order, until both know the threshold and the
-effective number of voices equally well (width of the 95% interval). Seeds are fixed.
+effective number of voices equally well: the 95% interval is as narrow and stays so. Seeds are fixed.
 """
 
 from __future__ import annotations
@@ -77,12 +77,9 @@ def main() -> None:
         print(f"\n{name}, with all labels {figure(every).value:.3f}")
         for number in AFTER:
             needs = [
-                next(
-                    (place for place, one in enumerate(queued) if _width(figure(one)) <= _width(figure(at))),
-                    MOST,
-                )
+                1 + max(place for place, one in enumerate(queued) if _width(figure(one)) > target)
                 for queued, drawn in runs
-                for at in (drawn[number],)
+                for target in (_width(figure(drawn[number])),)
             ]
             width = median(_width(figure(drawn[number])) for _, drawn in runs)
             holds = [

@@ -840,7 +840,7 @@ def test_two_runs_are_compared_on_the_prompts_that_both_judged(
     assert told.locator("td").all_inner_texts()[-2] == "0 / 1"
     assert page.locator(".list tbody tr").count() == 2
     playwright.expect(page.locator(".list tbody tr").first).to_have_class("differs")
-    playwright.expect(page.locator("h1")).to_have_text("Two runs compared: 1 of 2 verdicts turned")
+    playwright.expect(page.locator("h1")).to_have_text("Two runs compared: 1 of 2 verdicts changed")
     page.locator("tr.differs .c-entry a").last.click()
     page.wait_for_url("**/runs/shorter/circle?**")
     page.go_back()
