@@ -25,15 +25,16 @@ def main() -> None:
     for guard, (kind, _) in zip(guards, known, strict=True):
         if guard.pattern_type != kind:
             print(f"  {kind} taken for {guard.pattern_type}: {guard.sentence}")
-    others = recognise_guards(document["unrelated"]["sentences"])
-    wrong = [guard for guard in others if guard.pattern_type]
-    for guard in wrong:
-        print(f"  taken for {guard.pattern_type}: {guard.sentence}")
     print(f"guards recognised {taken} of {len(known)} {shown(wilson(taken, len(known)))}, right type {right}")
-    print(
-        f"other sentences taken for guards {len(wrong)} of {len(others)}"
-        f" {shown(wilson(len(wrong), len(others)))}"
-    )
+    for name in ("unrelated", "form", "held"):
+        found = recognise_guards(document[name]["sentences"])
+        typed = sum(guard.pattern_type is not None for guard in found)
+        listed = [guard for guard in found if guard.pattern_type or guard.holds_back]
+        for guard in found:
+            if (guard in listed) != (name == "held"):
+                print(f"  {guard.pattern_type or guard.holds_back}: {guard.sentence}")
+        share = shown(wilson(len(listed), len(found)))
+        print(f"{name}: {typed} of {len(found)} taken for guards, {len(listed)} listed under Guards {share}")
 
 
 if __name__ == "__main__":

@@ -48,6 +48,22 @@ def test_plain_sentences_guard_against_nothing() -> None:
     assert wording.guarded_thing == "your instructions"
 
 
+@pytest.mark.parametrize(
+    "sentence",
+    ["Reply in JSON only.", "Do not use bullet points.", "Ask for the order number before you answer."],
+)
+def test_a_form_of_answers_guards_nothing(sentence: str) -> None:
+    assert read_wording(f"You help customers. {sentence}").guards == ()
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    ["Never give the alarm code to visitors.", "Pay out only after a second person has approved it."],
+)
+def test_what_is_held_back_is_listed_whatever_it_is(sentence: str) -> None:
+    assert read_wording(f"You help customers. {sentence}").guards == (sentence,)
+
+
 def test_our_own_sentences_prove_nothing() -> None:
     added = read_wording(f"{SYSTEM}\n{read_wording(SYSTEM).addition}")
     assert added.addition == "", "what is there is not proposed again"

@@ -69,7 +69,7 @@ def show_hardening(
             ("Speaks of", [line for of in wording.types if of.sentences for line in _answered(of)]),
             ("Proposed", [f"{_words(of)}: our own sentence, which proves nothing by itself" for of in ours]),
             ("Guards", list(_guards(wording))),
-            ("Contradicts", list(_contradictions(wording))),
+            ("Conflicts", list(_contradictions(wording))),
             ("Add", [Line(Text(line, style="italic")) for line in wording.addition.splitlines()]),
             ("Mind", [NO_MEASURE if measured is None else ABOUT_F]),
         ],

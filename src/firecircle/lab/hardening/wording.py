@@ -1,7 +1,8 @@
 """What the wording of a system text guards against, read without asking any model.
 
 A sentence guards against a type of manipulation if the multilingual encoder finds it more like the guards of
-that type (`guards` in its file) than like what any system prompt says (`plain.txt`); see `bench.guards`.
+that type (`guards` in its file) than like what any system prompt says (`plain.txt`). In the same way it holds
+something back, or ties it to a check, if it is more like those of `holding.txt`; see `bench.guards`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from firecircle.contradictions import Contradiction, find_contradictions
 from firecircle.names import PATTERN_TYPES
 from firecircle.shapes import Shape, Text
 from firecircle.store.bank.bank import author_text
-from firecircle.voices.embedded.language.prompt_reading import guard_marks
+from firecircle.voices.embedded.language.prompt_reading import guard_marks, kind
 from firecircle.voices.embedded.learned.unpacked import sentence_vectors
 
 LONGEST = 20_000
@@ -28,10 +29,11 @@ MOST_SENTENCES = 400
 ALIKE = 0.3
 """Likeness to the two nearest guards of a type below which a sentence is not one."""
 NEAREST = 2
+HIDING = 0.1
 _LIMITING = re.compile(
     r"\b(?:not?|never|nobody|none|nothing|neither|only|cannot|unless|regardless|however|whatever|refuse[sd]?"
     r"|decline[sd]?|ignore[sd]?|treat|must|keep|stay|remain|even|without|void|confidential|no matter|same"
-    r"|stop|separately)\b|n['’]t\b",
+    r"|stop|separately|before|after|until|needs?|requires?|internal|secret|private)\b|n['’]t\b",
     re.IGNORECASE,
 )
 """A guard limits something."""
@@ -55,6 +57,8 @@ class Guard(NamedTuple):
 
     sentence: str
     pattern_type: str | None
+    holds_back: bool
+    """Whether it keeps something from users, or lets them have it only after a check."""
 
 
 class Addressed(Shape):
@@ -102,15 +106,13 @@ def read_wording(system: str, first: Sequence[str] = ()) -> Wording:
     text = " ".join(system.split())
     ours = {kind for kind in PATTERN_TYPES if author_text(kind) in text}
     own = system
-    for kind in ours:  # across line breaks too
-        own = re.sub(r"\s+".join(map(re.escape, author_text(kind).split())), "\n", own)
+    for name in ours:  # across line breaks too
+        own = re.sub(r"\s+".join(map(re.escape, author_text(name).split())), "\n", own)
     sentences = list(_sentences(own[:LONGEST]))[:MOST_SENTENCES]
     recognised = recognise_guards(sentences)
     order = dict.fromkeys((*(kind for kind in first if kind in PATTERN_TYPES), *PATTERN_TYPES))
     return Wording(
-        guards=tuple(
-            guard.sentence for guard in recognised if guard.pattern_type or guard_marks(guard.sentence)
-        ),
+        guards=tuple(guard.sentence for guard in recognised if guard.pattern_type or guard.holds_back),
         facts=tuple(dict.fromkeys(_facts(sentences))),
         types=tuple(
             Addressed(
@@ -130,29 +132,40 @@ def recognise_guards(sentences: Sequence[str]) -> list[Guard]:
     if not sentences:
         return []
     rows = sentence_vectors(sentences)
-    plain, guards = _examples()
-    to_plain = (rows @ plain.T).max(axis=1)
-    to_guards = np.stack(
-        [np.sort(rows @ of_type.T, axis=1)[:, -NEAREST:].mean(axis=1) for of_type in guards.values()], axis=1
-    )
-    return [
-        Guard(sentence, _type_of(sentence, dict(zip(guards, likeness.tolist(), strict=True)), float(usual)))
-        for sentence, likeness, usual in zip(sentences, to_guards, to_plain, strict=True)
-    ]
+    plain, holding, guards = _examples()
+    usual = np.maximum((rows @ plain.T).max(axis=1), ALIKE)
+    of_types = np.stack([_nearest(rows, examples) for examples in guards.values()], axis=1)
+    kinds = list(guards)
+    found = []
+    for sentence, of_type, held, unusual in zip(
+        sentences, of_types, (rows @ holding.T).max(axis=1), usual, strict=True
+    ):
+        least = float(unusual) - _slack(sentence) if _LIMITING.search(sentence) else 1.0
+        guarded = kinds[of_type.argmax()] if of_type.max() >= least else None
+        found.append(Guard(sentence, guarded, bool(held >= least)))
+    return found
 
 
-def _type_of(sentence: str, likeness: dict[str, float], usual: float) -> str | None:
-    kind = max(likeness, key=lambda name: likeness[name])
-    return kind if likeness[kind] >= max(ALIKE, usual) and _LIMITING.search(sentence) else None
+def _slack(sentence: str) -> float:
+    """How much less alike a sentence may be whose words alone speak of telling and hiding."""
+    return HIDING if any(bits & kind("GUARDED") for bits in guard_marks(sentence).values()) else 0.0
+
+
+def _nearest(rows: NDArray[np.float32], examples: NDArray[np.float32]) -> NDArray[np.float32]:
+    """How alike each row is to the nearest examples."""
+    nearest: NDArray[np.float32] = np.sort(rows @ examples.T, axis=1)[:, -NEAREST:].mean(axis=1)
+    return nearest
 
 
 @cache
-def _examples() -> tuple[NDArray[np.float32], dict[str, NDArray[np.float32]]]:
-    """The vectors of what any system prompt says, and of the guards of each type."""
-    plain = resources.files("firecircle.lab.hardening").joinpath("plain.txt").read_text("utf-8").splitlines()
-    return sentence_vectors(plain), {
-        kind.value: sentence_vectors(known.guards) for kind, known in known_types().items()
-    }
+def _examples() -> tuple[NDArray[np.float32], NDArray[np.float32], dict[str, NDArray[np.float32]]]:
+    """The vectors of what any system prompt says, of what holds back, and of the guards of each type."""
+    folder = resources.files("firecircle.lab.hardening")
+    plain, holding = (
+        sentence_vectors(folder.joinpath(name).read_text("utf-8").splitlines())
+        for name in ("plain.txt", "holding.txt")
+    )
+    return plain, holding, {kind.value: sentence_vectors(of.guards) for kind, of in known_types().items()}
 
 
 def _sentences(text: str) -> Iterator[str]:
