@@ -1,8 +1,8 @@
 """How often `embedded:skill` finds an order that was inserted into a skill document, and the right line.
 
 `python -m bench.skills [MORE_CLEAN_FOLDER…]` inserts each order of `../shared/data/skill_injections.jsonl`,
-which the reader was made on, and each fresh order and harmless line of `bench/data/skills.toml`, written
-after it was finished, into five of the documents there. It also reads whole skills and descriptions of tools,
+which the reader was made on, and each fresh and later order and harmless line of `bench/data/skills.toml`,
+which it was not, into five of the documents there. It also reads whole skills and descriptions of tools,
 hostile and honest ones.
 Score of a document: the highest strength of a line.
 """
@@ -63,7 +63,7 @@ def main() -> None:
         "twin": {skill["name"]: inserted(clean[skill["name"]], skill["twin"], 1)[0] for skill in skills},
         "harmless": {
             f"{line} ({name})": inserted(clean[name], line, number)[0]
-            for number, line in enumerate(written["fresh"]["harmless"])
+            for number, line in enumerate(written["fresh"]["harmless"] + written["later"]["harmless"])
             for name in hosts(names, number)
         },
     }
@@ -75,6 +75,7 @@ def main() -> None:
         print(f"{what:10} alarms {shown(wilson(len(alarmed), len(scores)))} of {len(scores)}")
         print(*(f"  {name}\n" for name in alarmed), sep="", end="")
     orders: dict[str, list[str]] = {"obvious": [], "contextual": [], "fresh": written["fresh"]["orders"]}
+    orders |= {f"later, {kind}": written["later"][kind] for kind in ("obvious", "contextual")}
     for row in INJECTIONS.read_text("utf-8").splitlines():
         order = json.loads(row)
         orders[order["kind"]].append(order["injection"])

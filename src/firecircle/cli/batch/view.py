@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from xml.etree import ElementTree
@@ -223,11 +223,19 @@ LINED = (".jsonl", ".ndjson", ".csv", ".tsv", ".txt")
 
 
 def write_junit(
-    outcome: BatchOutcome, threshold: float, fail_on: FailOn, file: str, accepted: Collection[str] = ()
+    outcome: BatchOutcome,
+    threshold: float,
+    fail_on: FailOn,
+    file: str,
+    findings: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
-    """A test case a prompt; those whose id is accepted are skipped ones."""
+    """A test case a prompt. Where findings are given by prompt, those without any are skipped ones."""
     failing = FAILING[fail_on]
-    skipped = {row.id for row in outcome.outcomes if row.word in failing and row.id in accepted}
+    skipped = {
+        row.id
+        for row in outcome.outcomes
+        if row.word in failing and findings is not None and not findings.get(row.id)
+    }
     suite = ElementTree.Element(
         "testsuite",
         name=_xml(outcome.name),
@@ -245,11 +253,12 @@ def write_junit(
         if row.error is not None:
             ElementTree.SubElement(case, "error", message=_xml(printable_line(row.error)))
         elif row.id in skipped:
-            ElementTree.SubElement(case, "skipped", message="accepted by the baseline")
+            ElementTree.SubElement(case, "skipped", message="accepted by the baseline, or unchanged")
         elif row.word in failing:
-            message = _xml(finding_of(row, threshold))
-            ElementTree.SubElement(case, "failure", message=message, type=row.word).text = _xml(
-                printable(row.text)[:LONGEST_PROMPT]
+            lines = [finding_of(row, threshold)] if findings is None else findings[row.id]
+            text = row.text if findings is None else "\n".join(lines)
+            ElementTree.SubElement(case, "failure", message=_xml(lines[0]), type=row.word).text = _xml(
+                printable(text)[:LONGEST_PROMPT]
             )
     suites = ElementTree.Element("testsuites")
     suites.append(suite)

@@ -127,7 +127,11 @@ def check_files(request: CheckRequest) -> int:
     if request.sarif is not None:
         write_sarif_results([finding.to_sarif(threshold) for finding in checked.findings], request.sarif)
     if request.junit is not None:
-        write_junit(checked.outcome, threshold, request.fail_on, request.junit, _accepted_ids(checked))
+        lines: dict[str, list[str]] = {}
+        for finding in checked.findings:
+            if finding.word in FAILING[request.fail_on]:
+                lines.setdefault(finding.prompt, []).append(_as_line(finding, threshold))
+        write_junit(checked.outcome, threshold, request.fail_on, request.junit, lines)
     if request.update_baseline and baseline is not None:
         return _update(baseline, checked, prompts, as_json=request.as_json)
     if request.as_json:
@@ -226,12 +230,6 @@ def _sort_out(
         (checked.accepted if is_accepted else checked.findings).append(finding)
     if baseline is not None and changed is None:
         checked.stale = baseline.stale(every, {prompt.file.shown for prompt in prompts.values()})
-
-
-def _accepted_ids(checked: Checked) -> set[str]:
-    """The prompts all of whose findings were accepted."""
-    counting = {finding.prompt for finding in checked.findings}
-    return {finding.prompt for finding in checked.accepted} - counting
 
 
 def _update(baseline: Baseline, checked: Checked, prompts: dict[str, FilePrompt], *, as_json: bool) -> int:

@@ -77,45 +77,57 @@ class Finding:
         }
 
 
-UNREAD_RULE, UNNAMED_RULE = "unread_text", "manipulation"
+UNREAD_RULE, UNNAMED_RULE, UNSEEN_RULE = "unread_text", "manipulation", "unseen_order"
 """The rules of a text that no voice could read, and of an alarm whose voices name no words."""
 
 
 def findings_in(outcome: Outcome, prompt: FilePrompt, threshold: float) -> list[Finding]:
     """Every line that an alarm, an unsure or an unread verdict rests on; nothing for any other."""
-    if outcome.metrics is None or outcome.word not in LEVELS:
+    metrics = outcome.metrics
+    if metrics is None or outcome.word not in LEVELS:
         return []
-    found = [*_by_line(outcome.metrics, prompt, threshold)]
+    lines = list(_by_line(metrics, prompt, threshold))
+    found = [line for line in lines if reaches(line.falsehood, threshold / 2)]
     taken = [(finding.line, finding.end_line) for finding in found]
     found += (
         finding
-        for finding in _by_circle(outcome.metrics, outcome.word, prompt)
+        for finding in _by_circle(metrics, outcome.word, prompt)
         if not any(first <= finding.end_line and finding.line <= last for first, last in taken)
     )
-    if not found:
-        found = [_of_the_whole(outcome.metrics, outcome.word, prompt)]
+    found = _once(found) or lines[:1] or [_of_the_whole(metrics, outcome.word, prompt)]
     if all(finding.word != outcome.word for finding in found):
         # Several weak lines make an alarm together: the strongest one is shown as it.
         strongest = max(range(len(found)), key=lambda at: found[at].falsehood)
-        f = outcome.metrics.consensus.falsehood
+        f = metrics.consensus.falsehood
         found[strongest] = replace(found[strongest], word=outcome.word, falsehood=f)
     return found
 
 
+def _once(findings: list[Finding]) -> list[Finding]:
+    """Of those that quote the same words in one place, or a part of them: the hidden, else the strongest."""
+    kept: list[Finding] = []
+    for finding in sorted(findings, key=lambda finding: (finding.rule != UNSEEN_RULE, -finding.falsehood)):
+        if not any(
+            other.line <= finding.end_line
+            and finding.line <= other.end_line
+            and (finding.quote in other.quote or other.quote in finding.quote)
+            for other in kept
+        ):
+            kept.append(finding)
+    return kept
+
+
 def _by_line(metrics: ReciprocityMetrics, prompt: FilePrompt, threshold: float) -> Iterator[Finding]:
-    """What the readers of the operator's text find, line by line: a circle names one place of each type."""
+    """What the readers of the operator's text find, strongest first: a circle names one place a type."""
     seated = {evaluation.model for evaluation in metrics.evaluations}
     readers = [name for name in (OPERATOR_MODEL, SKILL_MODEL) if name in seated]
-    lines: set[tuple[int, str]] = set()
     found = sorted(
         ((finding, reader) for reader in readers for finding in line_findings(reader, prompt.record.prompt)),
         key=lambda pair: -pair[0].strength,
     )
     for finding, reader in found:
-        if not reaches(finding.strength, threshold / 2):
-            continue
         quote = str(getattr(prompt.record.prompt, finding.layer))[finding.start : finding.end]
-        made = _finding(
+        yield _finding(
             prompt,
             (quote, finding.layer, finding.start),
             finding.pattern or UNNAMED_RULE,
@@ -124,9 +136,6 @@ def _by_line(metrics: ReciprocityMetrics, prompt: FilePrompt, threshold: float) 
             finding.strength,
             reader,
         )
-        if (made.line, made.rule) not in lines:
-            lines.add((made.line, made.rule))
-            yield made
 
 
 def _by_circle(metrics: ReciprocityMetrics, word: VerdictWord, prompt: FilePrompt) -> Iterator[Finding]:

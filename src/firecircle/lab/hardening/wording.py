@@ -21,7 +21,8 @@ from firecircle.contradictions import Contradiction, find_contradictions
 from firecircle.names import PATTERN_TYPES
 from firecircle.shapes import Shape, Text
 from firecircle.store.bank.bank import author_text
-from firecircle.voices.embedded.language.prompt_reading import guard_marks, kind
+from firecircle.voices.embedded.language.prompt_reading import guard_marks
+from firecircle.voices.embedded.language.words import kind
 from firecircle.voices.embedded.learned.unpacked import sentence_vectors
 
 LONGEST = 20_000

@@ -52,6 +52,11 @@ def code_spans(text: str) -> Iterator[tuple[int, int]]:
             yield statement.span()
 
 
+def is_sql(line: str) -> bool:
+    """Whether a line is a statement of SQL."""
+    return bool(_SQL.match(line))
+
+
 def _looks_like_code(text: str) -> bool:
     lines = [line for line in text.splitlines() if line.strip()]
     return 2 * sum(bool(_CODE_SIGNS.search(line)) for line in lines) > len(lines)

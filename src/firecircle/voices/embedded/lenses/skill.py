@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from firecircle.voices.embedded.language.prompt_reading import PromptReading
 from firecircle.voices.embedded.lenses.findings import Finding
-from firecircle.voices.embedded.lenses.markdown import Line, lines_of
+from firecircle.voices.embedded.lenses.markdown import Line, is_sql, lines_of
 
 
 class SkillStrengths(NamedTuple):
@@ -172,7 +172,7 @@ class SkillLens:
             return ()
         purpose = purpose_of(text).casefold()
         is_declared = any(declared.match(text) for declared in (_FRONT, _TOOL))
-        lines = list(lines_of(text))
+        lines = [line for line in lines_of(text) if not is_sql(line.text)]
         asked = [act for act in acts() if not act.only_tools or _TOOL.match(text)]
         suspected = list(_suspected(lines, purpose, asked))
         learned = _learned(lines)
