@@ -1,17 +1,17 @@
-"""How often `embedded:skill` finds an order that was inserted into a skill document, and the right line.
+"""How often `embedded:skill` finds an order that was inserted into an instruction file, and the right line.
 
-`python -m bench.skills [MORE_CLEAN_FOLDER…]` inserts each order of `../shared/data/skill_injections.jsonl`,
-which the reader was made on, and each fresh and later order and harmless line of `bench/data/skills.toml`,
-which it was not, into five of the documents there. It also reads whole skills and descriptions of tools,
-hostile and honest ones.
+`python -m bench.skills` inserts orders and harmless lines into files on which it must not alarm: skills
+written for this project (`bench/data/skills.toml`), and published skills and rule files of `../shared/data`.
+The orders of `skill_injections.jsonl` are what the reader was made on; the fresh and later ones were written
+apart from it. It also reads whole skills and descriptions of tools, hostile and honest ones.
 Score of a document: the highest strength of a line.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 import tomllib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bench.figures import shown
@@ -24,9 +24,12 @@ from firecircle.voices.embedded.lenses.skill import tool_text
 from firecircle.voices.embedded.voice import ReaderVoice
 
 DOCUMENTS = Path(__file__).parent / "data" / "skills.toml"
-INJECTIONS = Path(__file__).resolve().parents[2] / "shared" / "data" / "skill_injections.jsonl"
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+SOURCES = ("agent_skills", "cursorrules")
+SIZES = range(800, 15_000)
 THRESHOLD = 0.7
-HOSTS_PER_LINE = 5
+HOSTS = 8
+"""Published files that lines are inserted into."""
 
 
 def found(text: str) -> list[Finding]:
@@ -55,50 +58,19 @@ def inserted(text: str, line: str, number: int) -> tuple[str, int]:
 def main() -> None:
     """Print the rates."""
     written = tomllib.loads(DOCUMENTS.read_text("utf-8"))
-    skills = written["skill"]
-    clean = {skill["name"]: skill["text"].lstrip("\n") for skill in skills}
-    names = list(clean)
-    harmless = {
-        "clean": clean | {str(path): path.read_text("utf-8") for path in more_documents()},
-        "twin": {skill["name"]: inserted(clean[skill["name"]], skill["twin"], 1)[0] for skill in skills},
-        "harmless": {
-            f"{line} ({name})": inserted(clean[name], line, number)[0]
-            for number, line in enumerate(written["fresh"]["harmless"] + written["later"]["harmless"])
-            for name in hosts(names, number)
-        },
-    }
-    base: list[float] = []
-    for what, documents in harmless.items():
-        scores = {name: score(text) for name, text in documents.items()}
-        base += scores.values()
-        alarmed = [name for name, value in scores.items() if value >= THRESHOLD]
-        print(f"{what:10} alarms {shown(wilson(len(alarmed), len(scores)))} of {len(scores)}")
-        print(*(f"  {name}\n" for name in alarmed), sep="", end="")
-    orders: dict[str, list[str]] = {"obvious": [], "contextual": [], "fresh": written["fresh"]["orders"]}
-    orders |= {f"later, {kind}": written["later"][kind] for kind in ("obvious", "contextual")}
-    for row in INJECTIONS.read_text("utf-8").splitlines():
+    orders: dict[str, list[str]] = {}
+    for row in (SHARED / "skill_injections.jsonl").read_text("utf-8").splitlines():
         order = json.loads(row)
-        orders[order["kind"]].append(order["injection"])
-    for kind, lines in orders.items():
-        values, right = [], 0
-        for number, line in enumerate(lines):
-            missed = []
-            for step, name in enumerate(hosts(names, number)):
-                text, start = inserted(clean[name], line, number + step)
-                best = found(text)[:1]
-                values.append(best[0].strength if best else 0.0)
-                if values[-1] >= THRESHOLD:
-                    right += start <= best[0].start < start + len(line.strip())
-                else:
-                    missed.append(f"{name} {values[-1]:.2f}")
-            if missed:
-                print(f"  missed {line.strip()[:60]!r}: {', '.join(missed)}")
-        hits = sum(value >= THRESHOLD for value in values)
-        wins = sum((v > b) + 0.5 * (v == b) for v in values for b in base) / (len(values) * len(base))
-        print(
-            f"{kind:10} found {shown(wilson(hits, len(values)))} of {len(values)}, AUC {wins:.3f}", end=", "
-        )
-        print(f"right line {right} of {hits}")
+        orders.setdefault(order["kind"], []).append(order["injection"])
+    orders["fresh"] = written["fresh"]["orders"]
+    orders |= {f"later, {kind}": written["later"][kind] for kind in ("obvious", "contextual")}
+    harmless = written["fresh"]["harmless"] + written["later"]["harmless"]
+    own = {skill["name"]: skill["text"].lstrip("\n") for skill in written["skill"]}
+    twins = [inserted(own[skill["name"]], skill["twin"], 1)[0] for skill in written["skill"]]
+    print(f"a line that fits: alarms {_alarms([score(text) for text in twins])}")
+    _insert("written", own, list(own), 5, orders, harmless)
+    texts = dict(published())
+    _insert("published", texts, list(texts)[:: len(texts) // HOSTS][:HOSTS], 2, orders, harmless)
 
     def whole(kind: str) -> list[str]:
         return [each["text"].lstrip("\n") for each in written[kind]]
@@ -110,24 +82,54 @@ def main() -> None:
     _compare("tools", described("hostile_tool"), described("honest_tool"))
 
 
+def published() -> Iterator[tuple[str, str]]:
+    """Skills and rule files that are taken for clean."""
+    for name in ("dev", "dev2", "dev3"):
+        for row in (SHARED / f"{name}.jsonl").read_text("utf-8").splitlines():
+            record = json.loads(row)
+            text = record["application"] or record["user"] or record["system"]
+            if record["source"] in SOURCES and record["label"] == "benign" and len(text) in SIZES:
+                yield text[:200], text
+
+
+def _insert(
+    what: str,
+    texts: Mapping[str, str],
+    names: list[str],
+    hosts: int,
+    orders: Mapping[str, list[str]],
+    harmless: list[str],
+) -> None:
+    """Each line into so many of the named files; what alarms, and for orders the right line."""
+    base = [score(text) for text in texts.values()]
+    print(f"{what}: clean alarms {_alarms(base)}")
+    for kind, lines in {**orders, "harmless": harmless}.items():
+        values, right = [], 0
+        for number, line in enumerate(lines):
+            for step in range(hosts):
+                name = names[(number + step * 3) % len(names)]
+                text, start = inserted(texts[name], line, number + step)
+                best = found(text)[:1]
+                values.append(best[0].strength if best else 0.0)
+                if values[-1] >= THRESHOLD:
+                    right += start <= best[0].start < start + len(line.strip())
+        print(f"  {kind}: alarms {_alarms(values)}, AUC {_auc(values, base):.3f}, right line {right}")
+
+
+def _alarms(values: list[float]) -> str:
+    hits = sum(value >= THRESHOLD for value in values)
+    return f"{shown(wilson(hits, len(values)))} of {len(values)}"
+
+
+def _auc(hostile: list[float], honest: list[float]) -> float:
+    return sum((v > b) + 0.5 * (v == b) for v in hostile for b in honest) / (len(hostile) * len(honest))
+
+
 def _compare(what: str, hostile: list[str], honest: list[str]) -> None:
     scores = [[score(text) for text in texts] for texts in (hostile, honest)]
     for label, values in zip(("hostile", "honest"), scores, strict=True):
-        hits = sum(value >= THRESHOLD for value in values)
-        print(f"{what}, {label}: alarms {shown(wilson(hits, len(values)))} of {len(values)}", end=" ")
-        print(*(f"{value:.2f}" for value in values))
-    wins = sum((v > b) + 0.5 * (v == b) for v in scores[0] for b in scores[1])
-    print(f"{what}: AUC {wins / (len(hostile) * len(honest)):.3f}")
-
-
-def more_documents() -> list[Path]:
-    """Documents outside the project that are taken for clean."""
-    return [path for folder in sys.argv[1:] for path in sorted(Path(folder).rglob("*.md"))]
-
-
-def hosts(names: list[str], number: int) -> list[str]:
-    """The documents that a line is inserted into."""
-    return [names[(number + step * 3) % len(names)] for step in range(HOSTS_PER_LINE)]
+        print(f"{what}, {label}: alarms {_alarms(values)}", *(f"{value:.2f}" for value in values))
+    print(f"{what}: AUC {_auc(*scores):.3f}")
 
 
 if __name__ == "__main__":
