@@ -139,7 +139,7 @@ def test_voices_apart_are_awaited_with_a_word(hosted: Host) -> None:
     with Terminal("evaluate", "hello", "--models", TRIO, "--mode", "parallel") as terminal:
         terminal.read_until("listening to anthropic/claude-sonnet-4")
         assert terminal.finish() == 1
-        assert "The mean of 3 voices that did not talk" in terminal.text
+        assert "The mean of 3 voices asked independently" in terminal.text
 
 
 def test_lists_on_a_terminal() -> None:

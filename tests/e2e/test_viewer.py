@@ -876,7 +876,7 @@ def test_a_point_of_a_run_s_plot_leads_to_its_circles(page: Page, run_id: str) -
         ).to_be_in_viewport()
     page.goto(f"/runs/{run_id}?arm=alone")
     page.locator("#judgements tbody a").first.click()
-    playwright.expect(page.get_by_text("told by its numbers")).to_be_visible()
+    playwright.expect(page.get_by_text("as numbers: it has no dialogue")).to_be_visible()
     assert_accessible(page)
 
 

@@ -161,7 +161,7 @@ def test_a_judgement_leads_to_its_circle(viewer: httpx.Client, runs: tuple[str, 
     assert "Voices by round" in circle.text
     alone = viewer.get(links[0].replace("arm=circle", "arm=alone"))
     assert alone.status_code == 200
-    assert "told by its numbers" in alone.text
+    assert "as numbers: it has no dialogue" in alone.text
     assert "System" in alone.text or "system" in alone.text
     assert viewer.get(links[0].replace("arm=circle", "arm=nobody")).status_code == 404
 

@@ -130,7 +130,10 @@ def test_a_dialogue_reads_from_top_to_bottom(client: httpx.Client, store: Store)
     notes = [pattern("temporal_inconsistency", "As we agreed yesterday")]
     lines: dict[str, list[str | Exception]] = {
         "one": [says(0.2, reasoning="first of one"), says(0.8, reasoning=script, patterns_observed=notes)],
-        "two": [says(0.3, reasoning="first of two"), says(0.4, reasoning="then of two")],
+        "two": [
+            says(0.3, reasoning="first of two"),
+            says(0.4, reasoning="then of two", veto="Ada was not asked"),
+        ],
         "three": [says(0.3, reasoning="first of three"), lost("HTTP 429 too many")],
     }
     name = judged(store, lines=lines, max_rounds=2).circle_id
@@ -143,6 +146,7 @@ def test_a_dialogue_reads_from_top_to_bottom(client: httpx.Client, store: Store)
         "first of three",
         "Round 2",
         "then of two",
+        'Grounds for a veto:</b> <span dir="auto">Ada was not asked',
         "429 too many",
     ]
     places = [page.index(words, page.index("part-round1")) for words in order]

@@ -65,7 +65,7 @@ def panel_sentences(metrics: ReciprocityMetrics, line: SafeLine) -> list[str]:
         decision = f"Said by {line(metrics.evaluations[0].model)}, asked once and alone."
     else:
         voices = counted(len(metrics.evaluations), "voice")
-        decision = f"The mean of {voices} that did not talk; agreement {metrics.agreement:.2f}."
+        decision = f"The mean of {voices} asked independently; agreement {metrics.agreement:.2f}."
     return [decision, _balance_sentence(metrics)]
 
 

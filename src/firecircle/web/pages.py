@@ -183,7 +183,7 @@ def dialogue_page(request: Request) -> Response:
     viewer, summary = viewer_of(request), circle_asked_for(request)
     page = page_of(caption_of(summary), viewer.store.circles.load(summary))
     if not isinstance(page, CirclePage):
-        raise RequestError(404, f"{summary.id}: its voices did not talk with each other")
+        raise RequestError(404, f"{summary.id}: its voices were asked independently; it has no dialogue")
     near = _neighbours(viewer.store.circles, summary)
     return page_response(
         request, "dialogue.html", page=page, blind=None, query=ReviewQuery(), said_by=(), **near
