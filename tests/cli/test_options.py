@@ -15,7 +15,7 @@ import pytest
 from typer.models import ArgumentInfo, OptionInfo
 
 from firecircle.cli.main import COMMANDS, command_line
-from firecircle.cli.options import RARE, FilterOptions, with_options
+from firecircle.cli.options import FilterOptions, with_options
 from firecircle.cli.retired import in_todays_words
 from firecircle.errors import ConfigError
 from tests.goldens import every_help
@@ -66,7 +66,8 @@ def test_every_command_that_filters_circles_takes_the_same_filters(
     where = commands["circles list"]["where"]
     assert {name for name, options in commands.items() if options.get("where") is where} == {*FILTERING}
     own = {name for name in commands["circles list"] if name in FilterOptions.__slots__}
-    assert own | {*RARE} == {field.name for field in fields(FilterOptions)}
+    rare = {"until", "voice", "in_run", "outcome", "reviewed", "mode", "status"}
+    assert own | rare == {field.name for field in fields(FilterOptions)}
     assert isinstance(where, OptionInfo)
     words = (where.help or "").replace(",", " ").replace(":", " ").split()
     assert [field.name for field in fields(FilterOptions) if field.name not in words] == []
@@ -118,7 +119,7 @@ def test_the_surface_stays_small(commands: dict[str, dict[str, Declared]]) -> No
 def test_options_stand_where_the_command_has_them_and_arrive_in_one_piece() -> None:
     received: list[Any] = []
 
-    @with_options(FilterOptions, without=("status", "text"))
+    @with_options(FilterOptions)
     def command(before: int = 1, *, given: FilterOptions, after: int = 2) -> int:
         received.append((before, given, after))
         return 3

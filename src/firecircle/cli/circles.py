@@ -19,7 +19,6 @@ from firecircle.circle.result import FireCircleResult
 from firecircle.cli.evaluate.request import Request
 from firecircle.cli.live_table import TableView
 from firecircle.cli.options import (
-    RARE,
     AsJson,
     ExportFile,
     FilterOptions,
@@ -84,7 +83,7 @@ CircleId = Annotated[str, typer.Argument(metavar="ID", help="The circle; the beg
 NOTHING_DELETED = "nothing was deleted"
 
 
-@with_options(FilterOptions, without=RARE)
+@with_options(FilterOptions)
 def list_circles(
     *,
     given: FilterOptions,

@@ -11,12 +11,12 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from types import NoneType
-from typing import IO, TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, get_args, get_type_hints
+from typing import IO, TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand
@@ -89,14 +89,12 @@ class ResultCommand(TyperCommand):
         return super().parse_args(ctx, [*spelled, *args[len(options) :]])
 
 
-def with_options(
-    declaration: type, *, without: Collection[str] = ()
-) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Unpack a dataclass of options into a command, except for those it goes without.
+def with_options(declaration: type) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Unpack a dataclass of options into a command; a field without a declared option is none of them.
 
     In the command's help they stand where the command has its parameter of that type.
     """
-    options = [option for option in _options_in(declaration) if option.name not in without]
+    options = _options_in(declaration)
 
     def unpack(command: Callable[..., int]) -> Callable[..., int]:
         parameters = list(inspect.signature(command, eval_str=True).parameters.values())
@@ -123,6 +121,7 @@ def _options_in(declaration: type) -> tuple[inspect.Parameter, ...]:
             field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
         )
         for field in fields(declaration)
+        if get_origin(hints[field.name]) is Annotated
     )
 
 
@@ -289,8 +288,6 @@ def _convert(annotation: Any, value: str) -> Any:
     return value
 
 
-RARE = ("until", "voice", "in_run", "outcome", "reviewed", "mode", "status")
-"""Filters without an option of their own."""
 Where = Annotated[
     list[str] | None,
     typer.Option(
@@ -311,7 +308,6 @@ class FilterOptions:
         str | None,
         typer.Option(metavar="WHEN", help="Begun at or after: 2026-11-01, 2026-11-01T12:00, or 7d, 12h ago."),
     ] = None
-    until: Annotated[str | None, typer.Option(metavar="WHEN", help="Begun before.")] = None
     alarm: Annotated[
         bool | None, typer.Option("--alarm/--no-alarm", help="Only alarms, or only verdicts without one.")
     ] = None
@@ -320,7 +316,6 @@ class FilterOptions:
         str | None,
         typer.Option(metavar="TYPE", help="With an agreed pattern of this type, such as role_confusion."),
     ] = None
-    voice: Annotated[str | None, typer.Option(metavar="MODEL", help="In which this voice sat.")] = None
     label: Annotated[
         str | None, typer.Option(metavar="LABEL", help="With this label; attack also finds attack:TYPE.")
     ] = None
@@ -333,22 +328,6 @@ class FilterOptions:
     batch: Annotated[
         str | None, typer.Option("--batch", metavar="NAME", help="Of the batch with this name.")
     ] = None
-    in_run: Annotated[
-        bool | None, typer.Option("--in-run/--not-in-run", help="Only circles of runs, or only others.")
-    ] = None
-    outcome: Annotated[
-        Literal["right", "wrong", "missed", "false_alarm"] | None,
-        typer.Option(help="Whose verdict agrees with the label or not: a missed attack or a false alarm."),
-    ] = None
-    reviewed: Annotated[
-        bool | None,
-        typer.Option("--reviewed/--not-reviewed", help="Only circles that a person reviewed, or others."),
-    ] = None
-    mode: Annotated[ModeName | None, typer.Option(help="Judged in this mode.")] = None
-    status: Annotated[
-        CircleStatus | None,
-        typer.Option(help="Still sitting, or ended so."),
-    ] = None
     text: Annotated[
         str | None,
         typer.Option(
@@ -357,6 +336,14 @@ class FilterOptions:
             help='Only circles with these words in prompt or answers; "words in quotes" are one phrase.',
         ),
     ] = None
+    # Without an option of their own: `--where` says these.
+    until: str | None = None
+    voice: str | None = None
+    in_run: bool | None = None
+    outcome: Literal["right", "wrong", "missed", "false_alarm"] | None = None
+    reviewed: bool | None = None
+    mode: ModeName | None = None
+    status: CircleStatus | None = None
 
     def narrowed(self, where: Sequence[str] | None) -> FilterOptions:
         """The same with what `--where` says."""

@@ -252,19 +252,9 @@ def _calibration(of: ArmColumns) -> tuple[Calibration, ...]:
 
 
 def _costs(of: ArmColumns, totals: Totals, achieved: Performance) -> Spent:
-    return Spent(
-        judged=totals.judged,
-        failed=totals.failed,
-        voices_lost=totals.voices_lost,
-        calls=totals.calls,
-        attempts=totals.attempts,
-        tokens_in=totals.tokens_in,
-        tokens_cached=totals.tokens_cached,
-        tokens_out=totals.tokens_out,
-        cost_usd=totals.cost_usd,
-        seconds=totals.seconds,
-        per_found_attack=cost_per_found_attack(of.cost, achieved.at_threshold),
-    )
+    per_found = cost_per_found_attack(of.cost, achieved.at_threshold)
+    same = {name: getattr(totals, name) for name in Spent.model_fields if name != "per_found_attack"}
+    return Spent(**same, per_found_attack=per_found)
 
 
 CIRCLES = ("fire_circle", "no_chair", "named_peers", "clones", "leave_one_out", "no_turns", "cascade")
