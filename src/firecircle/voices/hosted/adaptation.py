@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from firecircle.voices.hosted.chat import Quirks, keywords_in, strict_schema
-from firecircle.voices.hosted.complaints import BAD_REQUEST, SERVER_FAULT, Complaint
+from firecircle.voices.hosted.error_bodies import BAD_REQUEST, SERVER_FAULT, Complaint
 
 if TYPE_CHECKING:
     from firecircle.voices.hosted.chat import ChatRequest, LimitField

@@ -19,14 +19,15 @@ from firecircle.voices.control_tokens import as_written
 from firecircle.voices.hosted.adaptation import Change, change_for
 from firecircle.voices.hosted.answers import holds_logprobs, reply_in
 from firecircle.voices.hosted.chat import ChatRequest, Quirks, known_quirks, remember
-from firecircle.voices.hosted.complaints import NO_CHAT_MODEL, RESPONSES_ONLY
 from firecircle.voices.hosted.connections import (
     AnswerUnreadable,
     ConnectionLost,
     Connections,
     HttpAnswer,
+    NoSlot,
     connections_to,
 )
+from firecircle.voices.hosted.error_bodies import NO_CHAT_MODEL, RESPONSES_ONLY
 from firecircle.voices.hosted.prices import (
     Tariff,
     load_price_list,
@@ -37,7 +38,6 @@ from firecircle.voices.hosted.prices import (
     tariff_of,
 )
 from firecircle.voices.hosted.providers import Provider, key_for, locate, provider_of
-from firecircle.voices.hosted.slots import NoSlot
 from firecircle.voices.hosted.waits import Setback, presentable, without_key
 from firecircle.voices.hosted.wires import WIRES
 from firecircle.voices.outages import Lost, current_outages

@@ -9,17 +9,19 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
-from firecircle.voices.hosted.complaints import (
+from firecircle.voices.hosted.error_bodies import (
     BAD_REQUEST,
     FLEX_FULL,
+    MAX_MESSAGE_CHARS,
+    MAX_MESSAGE_SCANNED,
     NO_KEY,
     SERVER_FAULT,
     TIMED_OUT,
     TOO_MANY,
     UNPAID,
     Complaint,
+    complaint_in,
 )
-from firecircle.voices.hosted.error_bodies import MAX_MESSAGE_CHARS, MAX_MESSAGE_SCANNED, complaint_in
 
 if TYPE_CHECKING:
     from firecircle.circle.voice import Usage
