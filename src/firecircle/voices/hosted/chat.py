@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -164,9 +163,6 @@ def _candidates(token: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
             yield text, math.exp(logprob)
 
 
-WORTH_REMEMBERING = 20_000
-"""Characters of evidence in the cache; longer texts of many circles would fill the memory."""
-
 LimitField = Literal["max_tokens", "max_completion_tokens"]
 
 
@@ -241,7 +237,6 @@ def forget_quirks() -> None:
 
 
 _ENCODER = json.JSONEncoder(default=dict)
-_schema_cache: dict[tuple[int, frozenset[str]], tuple[Mapping[str, Any] | None, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,48 +332,7 @@ class ChatRequest:
 
     def body(self) -> bytes:
         """The request in its wire format, ready to send."""
-        if self.wire.name != "chat" or self.marks_cache:
-            return _ENCODER.encode(self.wire.spelled(self.fields())).encode()
-        settings = self._settings()
-        schema = settings.pop("response_format", None)
-        parts = [f'"model": {_ENCODER.encode(self.name)}', f'"messages": {self._messages_json()}']
-        if settings:
-            parts.append(_ENCODER.encode(settings)[1:-1])
-        if schema is not None:
-            parts.append(f'"response_format": {self._schema_json(schema)}')
-        return f"{{{', '.join(parts)}}}".encode()
-
-    def _messages_json(self) -> str:
-        """The messages as JSON; the part that all calls of a circle share is written once."""
-        spelled, question = self._spell, self.turn.question
-        if self.quirks.no_system_role:
-            return _ENCODER.encode(_messages(self.turn.messages, spelled, fold_system=True))
-        written = []
-        for role, content in self.turn.messages:
-            if role == "system":
-                text = (_cached_json_content if len(content) < WORTH_REMEMBERING else _to_json_content)(
-                    content, spelled
-                )
-            else:
-                # No control token continues past the end of a line.
-                before = content[: -len(question)] if question and content.endswith(question) else ""
-                if before.endswith("\n") and len(before) < WORTH_REMEMBERING:
-                    text = _cached_json_content(before, spelled) + _to_json_content(question, spelled)
-                else:
-                    text = _to_json_content(content, spelled)
-            written.append(f'{{"role": "{role}", "content": "{text}"}}')
-        return f"[{', '.join(written)}]"
-
-    def _schema_json(self, schema: dict[str, Any]) -> str:
-        """The schema as JSON: the largest constant part, written once for each schema of the circle."""
-        key = id(self.turn.reply_schema), self.quirks.schema_omitted
-        original, written = _schema_cache.get(key, (None, ""))
-        if original is not self.turn.reply_schema:
-            if len(_schema_cache) >= MOST_SCHEMAS:
-                _schema_cache.clear()
-            written = _ENCODER.encode(schema)
-            _schema_cache[key] = self.turn.reply_schema, written
-        return written
+        return _ENCODER.encode(self.wire.spelled(self.fields())).encode()
 
     def _schema(self) -> dict[str, Any]:
         """The answer's schema in commonly accepted keywords, without those this endpoint rejects."""
@@ -409,11 +363,3 @@ def _messages(
         return [{"role": "user", "content": "\n\n".join(preface)}]
     others[0] = {**others[0], "content": "\n\n".join((*preface, others[0]["content"]))}
     return others
-
-
-def _to_json_content(text: str, spelled: Callable[[str], str]) -> str:
-    return _ENCODER.encode(spelled(text))[1:-1]
-
-
-_cached_json_content = lru_cache(maxsize=128)(_to_json_content)
-"""Cached: a circle repeats the same text in all its calls."""
