@@ -36,8 +36,6 @@ def usage_if_any(body: Any) -> Usage | None:
 
 def usage_in(usage: dict[str, Any]) -> Usage:
     """Tokens and money in any format."""
-    if usage.keys() <= USUAL and (plain := _read_plain_usage(usage)):
-        return plain
     asked = _first(usage, "prompt_tokens", "input_tokens")
     answered = _first(usage, "completion_tokens", "output_tokens")
     into = _details(usage, "prompt_tokens_details", "input_tokens_details")
@@ -65,20 +63,6 @@ def usage_in(usage: dict[str, Any]) -> Usage:
         cost_usd=_cost(usage),
         tokens_written=max(written, default=None),
     )
-
-
-USUAL = frozenset(("prompt_tokens", "completion_tokens", "total_tokens"))
-
-
-def _read_plain_usage(usage: dict[str, Any]) -> Usage | None:
-    """Three numbers that add up, which is all that many servers send; None for anything else."""
-    asked, answered = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    if type(asked) is not int or type(answered) is not int or asked < 0 or answered < 0:
-        return None
-    total = usage.get("total_tokens")
-    if type(total) is not int or total != asked + answered or total >= BEYOND_BELIEF:
-        return None
-    return Usage(tokens_in=asked, tokens_out=answered)
 
 
 OF_THE_QUESTION = (
