@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from firecircle.errors import ConfigError
+from firecircle.files import write_whole
 from firecircle.prompt import EarlierTurn
 from firecircle.shapes import config_error
 
@@ -105,16 +105,7 @@ class SessionMemory(BaseModel):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the session to a file, the whole of it or nothing."""
-        target = Path(path)
-        # A unique name, because two processes may save the same session.
-        handle, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-        try:
-            with open(handle, "w", encoding="utf-8") as file:
-                file.write(self.model_dump_json(indent=2) + "\n")
-            os.replace(draft, target)
-        except BaseException:
-            os.unlink(draft)
-            raise
+        write_whole(Path(path), self.model_dump_json(indent=2) + "\n", mode=0o600)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SessionMemory:

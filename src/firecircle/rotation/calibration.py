@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from firecircle.circle.pattern_types import types_by_role
 from firecircle.circle.quorum import judge_quorum
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import ConfigError
+from firecircle.files import write_whole
 from firecircle.names import PATTERN_TYPES, Label
 from firecircle.shapes import Shape, Text, Unit
 from firecircle.thresholds import reaches
@@ -100,15 +100,9 @@ def _replace(path: Path, text: str) -> None:
     target = Path(os.path.realpath(path))
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=target.parent, prefix=f".{target.name}.", delete=False
-        ) as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-            if target.exists():
-                os.chmod(file.name, target.stat().st_mode & 0o777)
-            os.replace(file.name, target)
+        mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
+        write_whole(target, text, mode)
+        target.chmod(mode)
     except OSError as unwritable:
         raise ConfigError(str(path), f"cannot write it: {unwritable.strerror or unwritable}") from None
 

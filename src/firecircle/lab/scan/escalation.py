@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from firecircle.files import write_whole
 from firecircle.lab.datasets import Record
 from firecircle.lab.parquet import MEMORY_LIMIT, sql_path
 from firecircle.lab.plan import Plan, read_plan
@@ -97,26 +98,16 @@ def _write_prompts(
                         prompts[file.path, record.row] = record.completed(shared)
     numbers = {file.path: number for number, file in enumerate(files)}
     names = {(path, row): f"{numbers[path]}:{row}" for path, row in rows}
-    _write_whole(
-        place / "prompts.jsonl",
-        (
-            {
-                "id": names[at],
-                **prompts[at].prompt.model_dump(mode="json"),
-                "label": prompts[at].label,
-            }
-            for at in rows
-        ),
+    prompts_as_rows = (
+        {"id": names[at], **prompts[at].prompt.model_dump(mode="json"), "label": prompts[at].label}
+        for at in rows
     )
-    _write_whole(place / "names.jsonl", ({"id": names[at], "file": at[0], "row": at[1]} for at in rows))
+    write_whole(place / "prompts.jsonl", _lines(prompts_as_rows))
+    write_whole(place / "names.jsonl", _lines({"id": names[at], "file": at[0], "row": at[1]} for at in rows))
 
 
-def _write_whole(target: Path, rows: Iterable[Mapping[str, object]]) -> None:
-    """Lines of JSON in a file that appears when it is whole."""
-    draft = target.with_name(f".{target.name}.part")
-    with draft.open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(row) + "\n" for row in rows)
-    os.replace(draft, target)
+def _lines(rows: Iterable[Mapping[str, object]]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 def _open_run(place: Path, request: EscalationRequest, threshold: float) -> RunFolder:

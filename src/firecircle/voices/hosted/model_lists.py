@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
-import tempfile
 import time
 from contextlib import suppress
 from datetime import UTC, date, datetime
@@ -14,6 +12,7 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
+from firecircle.files import write_whole
 from firecircle.settings import PriceTable, user_folder
 from firecircle.shapes import Shape, Text
 from firecircle.voices.hosted.providers import (
@@ -125,10 +124,4 @@ def save_list(models: ModelList) -> None:
     path = _file_of(models.base_url)
     with suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as half:
-            try:
-                half.write(models.model_dump_json())
-                half.flush()
-                os.replace(half.name, path)
-            except OSError:
-                os.unlink(half.name)
+        write_whole(path, models.model_dump_json(), mode=0o600)
