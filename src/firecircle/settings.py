@@ -6,6 +6,7 @@ never contains a key, only the name of the environment variable with the key.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -424,3 +425,8 @@ def user_folder(kind: Literal["config", "cache", "data"]) -> Path:
         folder = "Caches" if kind == "cache" else "Application Support"
         return Path.home() / "Library" / folder / "firecircle"
     return Path.home() / {"data": ".local/share"}.get(kind, f".{kind}") / "firecircle"
+
+
+def toml_string(text: str) -> str:
+    """A TOML string: JSON's escapes are valid in TOML, which also needs DEL escaped."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -100,3 +100,8 @@ def test_a_plan_names_a_file_for_the_system_prompt_of_records_without_one(tmp_pa
     assert fingerprint(plan.datasets[0], tmp_path) != before
     with pytest.raises(ConfigError, match=r"\[datasets.data\] system: .*No such file"):
         list(chosen_records(plan, tmp_path / "elsewhere"))
+
+
+def test_a_text_with_any_character_becomes_a_plan() -> None:
+    text = "line\ntab\t \"quoted\" \x7f \u2028 \\"
+    assert study_plan(study_text("dialogue", system=text), "dialogue").datasets[0].system == text

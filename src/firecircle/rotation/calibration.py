@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import tomllib
@@ -18,6 +17,7 @@ from firecircle.circle.result import FireCircleResult
 from firecircle.errors import ConfigError
 from firecircle.files import write_whole
 from firecircle.names import PATTERN_TYPES, Label
+from firecircle.settings import toml_string
 from firecircle.shapes import Shape, Text, Unit
 from firecircle.thresholds import reaches
 
@@ -28,9 +28,9 @@ def declaration_of(voice: ModelCharacteristics) -> str:
     """The table that declares a voice, as TOML."""
     roles = ", ".join(f"{role} = {share:g}" for role, share in voice.cognitive_roles.items())
     return (
-        f"[models.{_toml_string(voice.model_id)}]\n"
-        f"provider_lineage = {_toml_string(voice.provider_lineage)}\n"
-        f"alignment_style = {_toml_string(voice.alignment_style)}\n"
+        f"[models.{toml_string(voice.model_id)}]\n"
+        f"provider_lineage = {toml_string(voice.provider_lineage)}\n"
+        f"alignment_style = {toml_string(voice.alignment_style)}\n"
         f"confidence = {voice.confidence:g}\n"
         f"cognitive_roles = {{ {roles} }}\n"
     )
@@ -105,12 +105,6 @@ def _replace(path: Path, text: str) -> None:
         target.chmod(mode)
     except OSError as unwritable:
         raise ConfigError(str(path), f"cannot write it: {unwritable.strerror or unwritable}") from None
-
-
-def _toml_string(text: str) -> str:
-    """A TOML string: JSON's escapes are valid in TOML, which also needs DEL escaped."""
-    plain = json.dumps(text, ensure_ascii=False)
-    return plain.replace("\x7f", "\\u007f")
 
 
 _KINDS = frozenset(PATTERN_TYPES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
@@ -13,6 +12,7 @@ from firecircle.lab.datasets.record import BadRows, FieldMap
 from firecircle.lab.plan import Plan, plan_of
 from firecircle.lab.validation import NAMED
 from firecircle.names import is_embedded
+from firecircle.settings import toml_string
 
 ENCODING = "encoding"
 """Families whose name says so are what the quorum study is about."""
@@ -58,13 +58,13 @@ def study_text(
     path = data or (f"{BUNDLED}:{ENCODED}" if name == "quorum" else BUNDLED)
     if path.partition(":")[0] != BUNDLED:
         path = str(Path(path).expanduser().absolute())
-    text += f"\n[[datasets]]\npath = {_toml_string(path)}\n"
+    text += f"\n[[datasets]]\npath = {toml_string(path)}\n"
     if limit is None and name == "redteam":
         limit = ATTACKED_PROMPTS  # each is judged by some forty arms
     if limit is not None:
         text += f"sample = {limit}\n"
     if system:
-        text += f"system = {_toml_string(system)}\n"
+        text += f"system = {toml_string(system)}\n"
     text += _choose_data(name, path, limit, fields)
     text += _fields_table(fields)
     if name == "cost" and not all(map(is_embedded, models)):
@@ -96,14 +96,14 @@ def _fields_table(fields: FieldMap | None) -> str:
     if not given:
         return ""
     lines = (
-        f"{name} = {_toml_string(value or '') if isinstance(value, str | None) else _toml_list(value)}\n"
+        f"{name} = {toml_string(value or '') if isinstance(value, str | None) else _toml_list(value)}\n"
         for name, value in given.items()
     )
     return "\n[datasets.fields]\n" + "".join(lines)
 
 
 def _toml_list(names: Sequence[str]) -> str:
-    return f"[{', '.join(_toml_string(name) for name in names)}]"
+    return f"[{', '.join(toml_string(name) for name in names)}]"
 
 
 def study_plan(text: str, name: str) -> Plan:
@@ -114,7 +114,3 @@ def study_plan(text: str, name: str) -> Plan:
 def starting_plan() -> str:
     """A plan to start from, with every key explained."""
     return resources.files("firecircle.lab.studies").joinpath("start.toml").read_text("utf-8")
-
-
-def _toml_string(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
