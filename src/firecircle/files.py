@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import secrets
 import stat
@@ -60,3 +61,9 @@ def write_whole(path: Path, content: str | bytes, mode: int = 0o666) -> None:
     except BaseException:
         os.unlink(draft)
         raise
+
+
+def sha256_of(path: Path) -> str:
+    """The digest of everything in a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -366,7 +366,7 @@ def reply_schema(
     if kind != "baseline":
         fields[_patterns_field(kind)] = {
             "type": "array",
-            "items": _closed_object(
+            "items": closed_object(
                 {
                     "type": {"type": "string", "enum": [*PATTERN_TYPES, OTHER_TYPE]},
                     "description": {"type": "string"},
@@ -378,12 +378,13 @@ def reply_schema(
     if kind == "synthesis" and templates != "v1":
         fields["veto"] = {"type": "string"}
     fields["verdict"] = {"type": "string", "enum": [*VERDICTS]}
-    return _closed_object(fields | {"truth": unit, "indeterminacy": unit, "falsehood": unit})
+    return closed_object(fields | {"truth": unit, "indeterminacy": unit, "falsehood": unit})
 
 
 def _patterns_field(kind: RoundKind) -> str:
     return "consensus_patterns" if kind == "synthesis" else "patterns_observed"
 
 
-def _closed_object(fields: dict[str, Any]) -> dict[str, Any]:
+def closed_object(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON schema of an object with exactly these fields."""
     return {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}

@@ -196,6 +196,9 @@ def _sum(first: Number | None, second: Number | None) -> Number | None:
     return first + second
 
 
+FREE = Usage(tokens_in=0, tokens_cached=0, tokens_out=0, cost_usd=0.0)
+
+
 def carry_usage(cancelled: BaseException, usage: Usage) -> None:
     """Attach what a call consumed to the cancellation that ended it."""
     vars(cancelled)["usage"] = usage

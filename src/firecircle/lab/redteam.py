@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from firecircle.catalog import ModelCharacteristics
 from firecircle.circle.result import FireCircleResult
-from firecircle.circle.voice import Reply, Turn, Usage, Voice
+from firecircle.circle.voice import FREE, Reply, Turn, Voice
 from firecircle.convene import SeatedCircle
 from firecircle.errors import ConfigError
 from firecircle.lab.plan import ArmPlan, Plan
@@ -131,7 +131,6 @@ def chosen_attacks(
 
 ADVERSARY = "adversary"
 """The name under which a cheating member sits."""
-FREE = Usage(tokens_in=0, tokens_cached=0, tokens_out=0, cost_usd=0.0)
 OBEYED = "".join(CANARY)
 ROLE = "obeyed: "
 """Before the name of a voice that said the canary, among the roles of a record."""

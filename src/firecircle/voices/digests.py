@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from contextlib import suppress
 from pathlib import Path
 
-from firecircle.files import read_regular, write_whole
+from firecircle.files import read_regular, sha256_of, write_whole
 from firecircle.settings import user_folder
 
 LARGEST_RECORD = 1_000_000
@@ -21,9 +20,8 @@ def is_verified(path: Path, sha256: str) -> bool:
     known = _read_record(record)
     if known.get(str(path)) == state:
         return True
-    with path.open("rb") as file:
-        if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
-            return False
+    if sha256_of(path) != sha256:
+        return False
     with suppress(OSError):  # then the next process reads the file again
         record.parent.mkdir(parents=True, exist_ok=True)
         write_whole(record, json.dumps({**known, str(path): state}, indent=1) + "\n")

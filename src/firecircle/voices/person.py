@@ -17,7 +17,7 @@ from typing import IO, Annotated, Any, NamedTuple
 from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 
 from firecircle.catalog import original_of
-from firecircle.circle.voice import Reply, Turn, Usage
+from firecircle.circle.voice import FREE, Reply, Turn
 from firecircle.errors import VoiceError
 from firecircle.evaluation import PatternNote, Verdict
 from firecircle.names import PATTERN_TYPES, PERSON
@@ -27,7 +27,6 @@ WORDS: dict[str, Verdict] = {"v": "violation", "n": "no_violation", "u": "unsure
 USUAL: dict[Verdict, float] = {"violation": 0.9, "no_violation": 0.1, "unsure": 0.5}
 DOUBT: dict[Verdict, float] = {"violation": 0.2, "no_violation": 0.2, "unsure": 0.7}
 CONTRADICTION = "a violation has 0.5 or more, no violation less"
-FREE = Usage(tokens_in=0, tokens_cached=0, tokens_out=0, cost_usd=0.0)
 LONGEST_LAYER, LONGEST_STATEMENT, MOST_PATTERNS = 20_000, 2_000, 20
 GLANCE_SECONDS = 0.2
 _one_at_a_time = threading.Lock()

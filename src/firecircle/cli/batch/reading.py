@@ -15,12 +15,12 @@ from firecircle.errors import ConfigError
 from firecircle.lab.datasets import BadRow, FieldMap, Record, read_dataset
 from firecircle.lab.datasets.cleaning import ENCODING_GLANCE, Cure, foreign_encoding, not_utf8
 from firecircle.lab.datasets.record import USUAL_NAMES
-from firecircle.lab.datasets.rows import SEPARATORS
+from firecircle.lab.datasets.rows import SEPARATORS, TABLES
 from firecircle.lab.datasets.tools import plugin_reads
 from firecircle.prompt import MultiNeutrosophicPrompt
 
 STANDARD_INPUT = "-"
-TABLES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".txt", ".json")
+FORMATS = (*TABLES, ".txt", ".json")
 
 
 MOST_ROWS, MOST_CHARACTERS = 1_000_000, 500_000_000
@@ -77,7 +77,7 @@ def read_batch(source: str, field_map: FieldMap, name: str | None, shared: Multi
 
 def _recognise(path: Path) -> Path:
     """The file itself; one whose name does not tell its format is refused with the way to read it."""
-    if path.is_file() and path.suffix.lower() not in TABLES and not plugin_reads(path):
+    if path.is_file() and path.suffix.lower() not in FORMATS and not plugin_reads(path):
         raise ConfigError(
             "FILE",
             f"{path}: its ending does not say what is in it",

@@ -21,6 +21,7 @@ from firecircle.cli.options import written_whole
 from firecircle.cli.output import VERDICT_STYLES, console_on, pause_line, print_line
 from firecircle.cli.sarif import LEVELS, SarifResult, write_sarif_results
 from firecircle.lab.datasets import Record
+from firecircle.lab.scan.corpus import LINED
 from firecircle.lab.scan.summary import found_lines, share_lines
 from firecircle.names import Label
 from firecircle.telling.safe_text import printable, printable_line, shortened
@@ -218,7 +219,6 @@ def _unsure(outcome: BatchOutcome, label: Label) -> str:
 LONGEST_QUOTE = 200
 LONGEST_PROMPT = 2000
 NO_PATTERN = "no_agreed_pattern"
-LINED = (".jsonl", ".ndjson", ".csv", ".tsv", ".txt")
 """Files whose rows are lines that can be pointed at."""
 
 

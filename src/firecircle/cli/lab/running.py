@@ -26,6 +26,7 @@ from firecircle.cli.output import (
     print_json,
     print_line,
     shown_progress,
+    shown_span,
     table_console,
 )
 from firecircle.cli.trouble import INCOMPLETE, INTERRUPTED, complain
@@ -271,12 +272,6 @@ def _share(value: float | None) -> str:
     return "" if value is None else f"{value:.0%}"
 
 
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
 # -- before a run --------------------------------------------------------------------------------------
 
 
@@ -296,7 +291,7 @@ def show_estimate(estimate: Estimate, plan: Plan, *, as_json: bool) -> None:
             f"{arm.tokens_in:,}",
             f"{arm.tokens_out:,}",
             _money(arm.cost_usd),
-            _duration(arm.seconds),
+            shown_span(arm.seconds),
         )
     console.print(table)
     console.print(f"\nall, at most: {estimate.tokens:,} tokens, {_money(estimate.cost_usd)}")

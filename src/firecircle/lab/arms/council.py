@@ -14,12 +14,13 @@ from statistics import fmean
 from typing import Any
 
 from firecircle.circle.hearing import Lost
+from firecircle.circle.questions import closed_object
 from firecircle.circle.result import CallRecord
 from firecircle.circle.voice import Peer
 from firecircle.convene import SeatedCircle
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.lab.arms.arm import Case, CaseVoices
-from firecircle.lab.arms.proceedings import Asked, Proceedings, Undecided, closed_object, object_in, rehearsed
+from firecircle.lab.arms.proceedings import Asked, Proceedings, Undecided, object_in, rehearsed
 from firecircle.lab.records import Outcome
 from firecircle.names import is_embedded
 
@@ -143,10 +144,8 @@ def _letter(proceedings: Proceedings, model: str) -> str:
 
 
 def _ranking_of(letters: Sequence[str]) -> dict[str, Any]:
-    return closed_object(
-        reasoning={"type": "string"},
-        ranking={"type": "array", "items": {"type": "string", "enum": [*letters]}},
-    )
+    ranking = {"type": "array", "items": {"type": "string", "enum": [*letters]}}
+    return closed_object({"reasoning": {"type": "string"}, "ranking": ranking})
 
 
 def _reader(letters: Mapping[str, str]) -> Callable[[str], tuple[str, ...]]:

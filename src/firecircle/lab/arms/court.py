@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from firecircle.circle.hearing import Lost
+from firecircle.circle.questions import closed_object
 from firecircle.circle.result import CallRecord
 from firecircle.circle.voice import Peer
 from firecircle.convene import SeatedCircle
 from firecircle.evaluation import NeutrosophicEvaluation, Verdict
 from firecircle.lab.arms.arm import Allowance, Case, CaseVoices, Matching, tokens_of
-from firecircle.lab.arms.proceedings import Asked, Proceedings, Undecided, closed_object, object_in, rehearsed
+from firecircle.lab.arms.proceedings import Asked, Proceedings, Undecided, object_in, rehearsed
 from firecircle.lab.records import Outcome
 
 FEWEST = 3
@@ -33,7 +34,7 @@ ARGUES_FOR: dict[Side, Verdict] = {"prosecution": "violation", "defence": "no_vi
 REPLY = "The other side has spoken above: answer what it said, and do not repeat what you have said before."
 FENCE_AND_BRACE = 12
 """Within this many characters an answer meant as JSON begins it, in a code block or not."""
-ARGUMENT = closed_object(argument={"type": "string"})
+ARGUMENT = closed_object({"argument": {"type": "string"}})
 
 
 class Roles(NamedTuple):

@@ -270,8 +270,3 @@ def object_in(answer: str) -> dict[str, Any] | None:
     except json.JSONDecodeError:
         value = json_repair.loads(braces.group())
     return value if isinstance(value, dict) else None
-
-
-def closed_object(**fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON schema of an object with exactly these fields."""
-    return {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}

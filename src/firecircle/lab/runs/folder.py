@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
 import time
@@ -18,7 +17,7 @@ from pydantic import Field, ValidationError
 
 from firecircle.engine.journal import JournalDigest, exclusive_lock
 from firecircle.errors import ConfigError, FireCircleError, StoreError
-from firecircle.files import read_regular, write_whole
+from firecircle.files import read_regular, sha256_of, write_whole
 from firecircle.lab.plan import Plan, plan_of
 from firecircle.lab.records import LARGEST_NOTE, RunJournal
 from firecircle.lab.runs.cases import Census, Tally
@@ -395,9 +394,3 @@ class Damage(NamedTuple):
     def lines(self) -> tuple[str, ...]:
         """What there is to tell."""
         return tuple(filter(None, self))
-
-
-def sha256_of(path: Path) -> str:
-    """Of all a file holds."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

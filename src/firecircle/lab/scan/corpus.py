@@ -26,12 +26,11 @@ from firecircle.lab.datasets import BadRow, FieldMap, Record
 from firecircle.lab.datasets.cleaning import Cure
 from firecircle.lab.datasets.reading import fitted_map, raw_rows, read_row
 from firecircle.lab.datasets.record import Row
+from firecircle.lab.datasets.rows import TABLES
 from firecircle.lab.records import LARGEST_NOTE
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text
 
-TABLES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
-"""What is looked for in a folder; a folder without any is one of texts."""
 LINED = (".jsonl", ".ndjson", ".csv", ".tsv", ".txt")
 """Files that have no more rows than lines."""
 CHUNK = 1 << 20
@@ -59,7 +58,10 @@ class CorpusFile(Shape):
 
 
 def find_files(patterns: Iterable[str]) -> tuple[Path, ...]:
-    """The files that paths, folders and globs stand for, each once, in a fixed order."""
+    """The files that paths, folders and globs stand for, each once, in a fixed order.
+
+    A folder stands for its tables; without any it is one of texts.
+    """
     found: dict[Path, None] = {}
     for pattern in patterns:
         path = Path(pattern)

@@ -21,6 +21,7 @@ from typing import BinaryIO, NamedTuple
 
 from firecircle.catalog import original_of
 from firecircle.errors import ConfigError
+from firecircle.files import sha256_of
 from firecircle.names import LOCAL
 from firecircle.settings import user_folder
 from firecircle.voices.digests import is_verified
@@ -139,7 +140,7 @@ def fetch_in_parts(model: InParts, folder: Path, tell: Callable[[Progress], None
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if path.exists():
-            if _digest(path) == model.sha256:
+            if sha256_of(path) == model.sha256:
                 return path
             path.replace(growing)
         fetched = growing.stat().st_size if growing.exists() else 0
@@ -241,11 +242,6 @@ def _lock_file(file: BinaryIO, model: InParts) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise ConfigError(model.voice, "another process is fetching it now") from None
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _sync(folder: Path) -> None:
