@@ -103,5 +103,5 @@ def test_a_plan_names_a_file_for_the_system_prompt_of_records_without_one(tmp_pa
 
 
 def test_a_text_with_any_character_becomes_a_plan() -> None:
-    text = "line\ntab\t \"quoted\" \x7f \u2028 \\"
+    text = 'line\ntab\t "quoted" \x7f \u2028 \\'
     assert study_plan(study_text("dialogue", system=text), "dialogue").datasets[0].system == text

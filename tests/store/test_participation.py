@@ -166,7 +166,7 @@ def test_a_long_history_is_added_up_where_it_is_kept(store: Store) -> None:
             )
             assert kept.keys() == told.keys()
             for key, tally in kept.items():
-                assert asdict(tally) == pytest.approx(asdict(told[key]))  # type: ignore[call-overload]
+                assert asdict(tally) == pytest.approx(asdict(told[key]))
         assert history.sittings(voices) == memory.sittings(voices)
 
 

@@ -20,6 +20,7 @@ from firecircle.files import leads_out, write_whole
 from firecircle.rotation.affinity import Affinity
 from firecircle.rotation.empty_chair import require_domain
 from firecircle.shapes import Shape, Text, Unit, config_error
+from firecircle.store.tally import Tally
 
 if TYPE_CHECKING:
     from firecircle.store.opening import Store
@@ -248,50 +249,6 @@ def _without_defaults(written: dict[str, Any], defaults: Mapping[str, Any]) -> d
     }
 
 
-class Tally(Protocol):
-    """The sum of one voice's sittings in one domain."""
-
-    @property
-    def voice_id(self) -> str:
-        """The voice."""
-        ...
-
-    @property
-    def decision_domain(self) -> str:
-        """The domain."""
-        ...
-
-    @property
-    def count(self) -> int:
-        """The number of sittings in which it was heard."""
-        ...
-
-    @property
-    def last_heard(self) -> float:
-        """When it was last heard."""
-        ...
-
-    @property
-    def chair_count(self) -> int:
-        """The number of sittings in which it had the chair."""
-        ...
-
-    @property
-    def last_chair(self) -> float | None:
-        """When it last had the chair."""
-        ...
-
-    @property
-    def measured(self) -> int:
-        """The number of sittings with a measured quality."""
-        ...
-
-    @property
-    def quality(self) -> float | None:
-        """The mean of the measured qualities."""
-        ...
-
-
 class ParticipationHistory(Protocol):
     """A store of the history. When `append` and `record_draw` return, the data is permanent."""
 
@@ -330,20 +287,6 @@ class ParticipationHistory(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class RowTally:
-    """A tally computed from rows."""
-
-    voice_id: str
-    decision_domain: str
-    count: int
-    last_heard: float
-    chair_count: int
-    last_chair: float | None
-    measured: int
-    quality: float | None
-
-
 def tally_rows(rows: Iterable[Participation]) -> Sequence[Tally]:
     """The sums of the rows, by voice and domain."""
     groups: dict[tuple[str, str], list[Participation]] = {}
@@ -352,10 +295,10 @@ def tally_rows(rows: Iterable[Participation]) -> Sequence[Tally]:
     return [_tally(*key, its) for key, its in groups.items()]
 
 
-def _tally(voice_id: str, decision_domain: str, rows: list[Participation]) -> RowTally:
+def _tally(voice_id: str, decision_domain: str, rows: list[Participation]) -> Tally:
     chairs = [row.at for row in rows if row.was_empty_chair]
     measured = [row.contribution_quality for row in rows if row.contribution_quality is not None]
-    return RowTally(
+    return Tally(
         voice_id=voice_id,
         decision_domain=decision_domain,
         count=len(rows),

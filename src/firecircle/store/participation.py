@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Generic, TypeVar
 
 import sqlalchemy as sa
@@ -20,6 +20,7 @@ from firecircle.errors import StoreError
 from firecircle.shapes import Shape, config_error
 from firecircle.store.database import Database, insert_unless_there, storable
 from firecircle.store.tables import draws, participations
+from firecircle.store.tally import Tally
 
 AT_ONCE = 1000
 """Rows read at once; nothing stays open in between."""
@@ -62,22 +63,7 @@ class BrokenRowError(Exception):
     """Says why a row cannot be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class ParticipationTally:
-    """One voice's rows in one domain, summed by the database."""
-
-    voice_id: str
-    decision_domain: str
-    count: int
-    last_heard: float
-    chair_count: int
-    last_chair: float | None
-    measured: int
-    """The number of contributions with a measured quality; `quality` is their mean."""
-    quality: float | None
-
-
-_TALLIED = tuple(column.name for column in fields(ParticipationTally))
+_TALLIED = tuple(column.name for column in fields(Tally))
 
 
 class ParticipationStore:
@@ -140,7 +126,7 @@ class StoredHistory(Generic[RowShape, DrawShape]):
 
     def tallies(
         self, voices: Collection[str] | None = None, *, before: DrawShape | None = None
-    ) -> list[ParticipationTally]:
+    ) -> list[Tally]:
         """The sums of each voice's rows in each domain, without reading them one by one.
 
         `before` limits them to the rows that existed when a draw was recorded; for an imported draw, by its
@@ -155,7 +141,7 @@ class StoredHistory(Generic[RowShape, DrawShape]):
                 pass
         asked = None if voices is None else set(map(storable, voices))
         return [
-            ParticipationTally(**{name: row[name] for name in _TALLIED})
+            Tally(**{name: row[name] for name in _TALLIED})
             for row in rows
             if asked is None or row["voice_id"] in asked
         ]
