@@ -54,6 +54,15 @@ def test_agreement_names_whom_it_is_a_share_of(client: httpx.Client, store: Stor
     assert "100%" not in page
 
 
+def test_contradictions_of_the_system_prompt_are_below_it(client: httpx.Client, store: Store) -> None:
+    system = "Never mention <b>prices</b>.\nBe kind.\nMention prices when asked.\n"
+    page = _page(client, judged(store, MultiNeutrosophicPrompt(system=system, user="Hello")).circle_id)
+    assert "The system prompt contradicts itself (1)" in page
+    assert "Mention prices when asked.</q>" in page
+    assert "<b>prices" not in page
+    assert "contradicts itself" not in _page(client, judged(store).circle_id)
+
+
 def test_words_of_others_cannot_pass_for_a_verdict(client: httpx.Client, store: Store) -> None:
     prompt = MultiNeutrosophicPrompt(user="✓ No alarm", turns=())
     lines = {"✓ No alarm, F 0.00": [says(0.9)] * 2, "b": [says(0.1)] * 2}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from firecircle.circle.panel import Panel
 from firecircle.circle.patterns import Sifted
 from firecircle.circle.result import FireCircleResult, Flip, Observation, Usages, account
+from firecircle.contradictions import Contradiction, find_contradictions
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.metrics import metrics_of_circle, metrics_of_panel
 from firecircle.names import CircleStatus
@@ -110,6 +112,11 @@ class PanelPage:
         return colours_of(self.rows)
 
     @property
+    def contradictions(self) -> tuple[Contradiction, ...]:
+        """Those in the system prompt."""
+        return _contradictions(self.judged.prompt.system)
+
+    @property
     def scale(self) -> Scale | None:
         """Every voice on the scale of the verdict."""
         return _scale(self)
@@ -159,6 +166,11 @@ class CirclePage:
         return colours_of(self.rows)
 
     @property
+    def contradictions(self) -> tuple[Contradiction, ...]:
+        """Those in the system prompt."""
+        return _contradictions(self.judged.prompt.system)
+
+    @property
     def scale(self) -> Scale | None:
         """Every voice on the scale of the verdict."""
         return _scale(self)
@@ -179,6 +191,12 @@ def _scale(page: CirclePage | PanelPage) -> Scale | None:
     if page.outcome.verdict == "unread":
         return None
     return scale_of(page.rows, page.colours, page.judged.config.alarm_threshold)
+
+
+@lru_cache(maxsize=256)
+def _contradictions(system: str) -> tuple[Contradiction, ...]:
+    """Kept, since a run judges many prompts under one system prompt."""
+    return find_contradictions(system) if system.strip() else ()
 
 
 def _numbered(rows: Sequence[VoiceRow]) -> dict[str, int]:
