@@ -1,9 +1,8 @@
 """Contradictions in a system prompt: passages that cannot both be followed, or whose precedence is unclear.
 
-`find_contradictions` asks no model. It reads each sentence as a directive (must, must not or may; what; under
-which condition), and reports the pairs that a rule explains, where sentence encoders find them alike or their
-words are the same. It reads English and prefers silence to a wrong finding.
-`firecircle.lab.scouring` lets language models look for the same.
+`find_contradictions` asks no model. It reads each sentence as a directive (must or must not, what, when), and
+reports the pairs that a rule explains or that clash by fitted signs. It reads English and prefers silence to
+a wrong finding. `firecircle.lab.scouring` lets language models look for the same.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ def find_contradictions(prompt: str | MultiNeutrosophicPrompt) -> tuple[Contradi
     found += found_in_pairs(directives)
     seen: set[tuple[int, int]] = set()
     kept = []
-    for kind, first, second, why in sorted(found, key=place_of):
+    for kind, first, second, why in sorted(found, key=_place):
         place = first.start, second.start if second else -1
         if place in seen:
             continue
@@ -67,8 +66,8 @@ def find_contradictions(prompt: str | MultiNeutrosophicPrompt) -> tuple[Contradi
         kept.append(
             Contradiction(
                 kind=kind,
-                first=passage_of(text, first),
-                second=passage_of(text, second) if second else None,
+                first=_passage(text, first),
+                second=_passage(text, second) if second else None,
                 why=why,
                 wins=winner,
                 suggestion=SUGGESTIONS[kind] if winner is None else "accept, if that order is meant",
@@ -77,11 +76,11 @@ def find_contradictions(prompt: str | MultiNeutrosophicPrompt) -> tuple[Contradi
     return tuple(kept)
 
 
-def place_of(found: Found) -> tuple[int, int]:
+def _place(found: Found) -> tuple[int, int]:
     _, first, second, _ = found
     return first.start, second.start if second else -1
 
 
-def passage_of(text: str, directive: Directive) -> Passage:
+def _passage(text: str, directive: Directive) -> Passage:
     end = min(directive.end, directive.start + LONGEST_QUOTE)
     return Passage(quote=text[directive.start : end], start=directive.start, end=end)

@@ -1,4 +1,4 @@
-"""The clauses of a text, each read as an order, a ban, a permission or a statement."""
+"""The clauses of a text, each read as an order, a ban or a statement."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OF_REPLIES = frozenset(stem(unit) for unit in ("words", "sentences", "characters
 
 @dataclass(frozen=True, slots=True)
 class Directive:
-    """A clause, read as an order, a ban, a permission or a statement."""
+    """A clause, read as an order, a ban or a statement."""
 
     text: str
     """In lower case."""
@@ -39,7 +39,6 @@ class Directive:
     row: int
     """The line of the text that it is in."""
     negative: bool
-    permits: bool
     core: frozenset[str]
     """What is done to what."""
     about: dict[str, frozenset[str]]
@@ -50,11 +49,6 @@ class Directive:
     universal: bool
     heading: str
     amounts: tuple[Amount, ...]
-
-    @property
-    def is_bound(self) -> bool:
-        """Whether it only limits a number, as `never more than two` does."""
-        return any(amount.is_bound for amount in self.amounts)
 
     @property
     def whole_reply(self) -> bool:
@@ -167,7 +161,6 @@ def _read(words: str, start: int, row: int, heading: str) -> Iterator[Directive]
             end,
             row,
             negated,
-            permits,
             core,
             about,
             condition,
