@@ -40,7 +40,7 @@ MOST_PIECES, MOST_CONTEXT = 88, 24
 """Pieces of words read of a window, and of what it relates to."""
 MOST_SYSTEM = 8_000
 """Characters of the operator's text among which the nearest sentence is looked for."""
-MOST_BROAD, MOST_READ = 24, 3
+MOST_BROAD, MOST_READ = 24, 2
 """Windows of a prompt that the multilingual model reads, and of those the worst that the tuned one reads in
 full. Skimming finds the first, so time hardly grows with the prompt."""
 TAGS = {"user": "user :", "application": "document :"}
