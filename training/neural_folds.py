@@ -12,7 +12,7 @@ from training import ROOT
 from training.labelled import development, further, latest, multilingual, sources_dealt
 
 FOLDS = ROOT / "training" / "folds"
-"""`python -m training.neural --folds-only` makes them anew, in half an hour."""
+"""Written by `python -m training.neural`, a file for each fold."""
 NUMBER_OF_FOLDS = 3
 
 

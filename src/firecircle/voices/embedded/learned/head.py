@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,7 +32,7 @@ from firecircle.voices.embedded.learned.encoder import (
     Encoder,
     weights_folder,
 )
-from firecircle.voices.embedded.lenses.findings import Place, probability, says_something
+from firecircle.voices.embedded.lenses.findings import probability, says_something
 
 WEIGHTS_FILE = "neural.npz"
 LONGEST_WINDOW = 320
@@ -48,18 +49,12 @@ FINGERPRINT = "Please read this sentence before you judge any other."
 _ENDS = re.compile(r"""(?<=[.!?。！？…;])["'”’)\]}*]*\s+|\n+|(?<=[。！？])""")
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """A stretch of a layer, by its place: its words are the prompt's own."""
 
     layer: str
     start: int
     end: int
-
-    @property
-    def place(self) -> Place:
-        """The same as plain numbers."""
-        return self.layer, self.start, self.end
 
     def touches(self, layer: str, start: int, end: int) -> bool:
         """Whether it overlaps a place."""
@@ -197,9 +192,7 @@ class Head:
                 for name in numbers.files
                 if name.startswith("change.")
             }
-            own = {name: numbers[name].astype(np.float32) for name in _OWN if name in numbers.files}
-            empty = {name: np.zeros((1, 1), np.float32) for name in _OWN if name not in numbers.files}
-            return cls(changes=changes, **own, **empty)
+            return cls(changes=changes, **{name: numbers[name].astype(np.float32) for name in _OWN})
 
 
 _OWN = (

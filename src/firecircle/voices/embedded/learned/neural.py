@@ -47,9 +47,9 @@ class NeuralReader:
         read = self._read(reading.prompt)
         findings = []
         for judged in read.judged():
-            shown = (read.shown_by(judged.window) if judged.strength >= WEAK else judged.window).place
+            shown = read.shown_by(judged.window) if judged.strength >= WEAK else judged.window
             kind = judged.kind
-            strength = in_its_prompt(reading, kind, judged.strength, judged.window.place, shown)
+            strength = in_its_prompt(reading, kind, judged.strength, judged.window, shown)
             findings.append(Finding(kind, strength, *shown, note_for(kind)))
         return tuple(findings)
 
@@ -63,7 +63,7 @@ class NeuralReader:
         worst = max(judged, key=lambda each: each.strength, default=None)
         if worst is None:
             return Reread(0.0, {})
-        strength = in_its_prompt(reading, worst.kind, worst.strength, worst.window.place, (layer, start, end))
+        strength = in_its_prompt(reading, worst.kind, worst.strength, worst.window, (layer, start, end))
         return Reread(strength, worst.types)
 
     def blindness(self, reading: PromptReading) -> float:
