@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -133,7 +133,11 @@ def check_files(request: CheckRequest) -> int:
                 lines.setdefault(finding.prompt, []).append(_as_line(finding, threshold))
         write_junit(checked.outcome, threshold, request.fail_on, request.junit, lines)
     if request.update_baseline and baseline is not None:
-        return _update(baseline, checked, prompts, as_json=request.as_json)
+        if checked.outcome.stopped or checked.outcome.words["no_verdict"]:
+            raise ConfigError("--update-baseline", "not everything could be judged, so nothing was accepted")
+        every = [*checked.findings, *checked.accepted]
+        looked_at = {prompt.file.shown for prompt in prompts.values()}
+        return accept(baseline, every, looked_at, None, request.as_json)
     if request.as_json:
         print_json(_document(checked))
     else:
@@ -232,25 +236,22 @@ def _sort_out(
         checked.stale = baseline.stale(every, {prompt.file.shown for prompt in prompts.values()})
 
 
-def _update(baseline: Baseline, checked: Checked, prompts: dict[str, FilePrompt], *, as_json: bool) -> int:
-    if checked.outcome.stopped or checked.outcome.words["no_verdict"]:
-        raise ConfigError("--update-baseline", "not everything could be judged, so nothing was accepted")
-    looked_at = {prompt.file.shown for prompt in prompts.values()}
-    count = baseline.write([*checked.findings, *checked.accepted], looked_at)
+def accept(
+    baseline: Baseline,
+    findings: Sequence[Finding],
+    looked_at: Collection[str],
+    about: str | None,
+    as_json: bool,
+) -> int:
+    """Write the baseline and say what changed; the exit status."""
+    new = sum(not baseline.accepts(finding) for finding in findings)
+    gone = len(baseline.stale(findings, looked_at, about=about))
+    count = baseline.write(findings, looked_at, about=about)
     if as_json:
-        print_json(
-            {
-                "file": baseline.file,
-                "accepted": count,
-                "new": len(checked.findings),
-                "gone": len(checked.stale),
-            }
-        )
+        print_json({"file": baseline.file, "accepted": count, "new": new, "gone": gone})
     else:
-        print(
-            f"{counted(count, 'finding')} accepted in {printable_line(baseline.file)}: "
-            f"{len(checked.findings)} new, {len(checked.stale)} gone"
-        )
+        file = printable_line(baseline.file)
+        print(f"{counted(count, 'finding')} accepted in {file}: {new} new, {gone} gone")
     return NO_ALARM
 
 
@@ -267,19 +268,24 @@ def _print(checked: Checked, baseline: Baseline | None, *, quiet: bool) -> None:
     for row in checked.outcome.outcomes:
         if row.error is not None:
             print_line(console, printable_line(f"{row.id}: error: {row.error}"))
-    notes = console_on(sys.stderr)
-    for reason in checked.not_read:
-        print_line(notes, f"note: not checked: {printable_line(reason)}")
-    for entry in checked.stale[:MOST_STALE]:
-        quote = f" “{printable_line(entry.quote, 60)}”" if entry.quote else ""
-        print_line(notes, f"note: stale in the baseline: {printable_line(entry.path)}: {entry.rule}{quote}")
-    if checked.stale:
-        more = len(checked.stale) - MOST_STALE
-        rest = f" and {more} more" if more > 0 else ""
-        print_line(notes, f"note: --update-baseline forgets what is stale{rest}")
+    print_notes(checked.not_read, checked.stale)
     if not quiet:
         for line in _summary(checked, baseline):
-            print_line(console if console.is_terminal else notes, line)
+            print_line(console if console.is_terminal else console_on(sys.stderr), line)
+
+
+def print_notes(not_read: Sequence[str], stale: Sequence[Entry]) -> None:
+    """On the error stream what was not checked, and what the baseline no longer needs."""
+    notes = console_on(sys.stderr)
+    for reason in not_read:
+        print_line(notes, f"note: not checked: {printable_line(reason)}")
+    for entry in stale[:MOST_STALE]:
+        quote = f" “{printable_line(entry.quote, 60)}”" if entry.quote else ""
+        print_line(notes, f"note: stale in the baseline: {printable_line(entry.path)}: {entry.rule}{quote}")
+    if stale:
+        more = len(stale) - MOST_STALE
+        rest = f" and {more} more" if more > 0 else ""
+        print_line(notes, f"note: --update-baseline forgets what is stale{rest}")
 
 
 def _as_line(finding: Finding, threshold: float) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from firecircle.cli.check.baseline import Baseline
+from firecircle.cli.check.checking import accept, print_notes
 from firecircle.cli.check.files import ChangedLines, is_changed
 from firecircle.cli.check.findings import Finding, fingerprint
 from firecircle.cli.check.prompts import FilePrompt
@@ -89,12 +90,7 @@ def check_contradictions(
     if request.update_baseline and baseline is not None:
         if stopped:
             raise ConfigError("--update-baseline", f"not everything was read: {stopped}")
-        count = baseline.write(every, checked, about=RULE)
-        print(
-            f"{counted(count, 'finding')} accepted in {printable_line(baseline.file)}: "
-            f"{len(new)} new, {len(stale)} gone"
-        )
-        return NO_ALARM
+        return accept(baseline, every, checked, RULE, request.as_json)
     accepted = len(every) - len(new)
     if request.as_json:
         print_json(
@@ -112,11 +108,8 @@ def check_contradictions(
         )
     else:
         _print(new)
+        print_notes(not_read, stale)
         notes = console_on(sys.stderr)
-        for reason in not_read:
-            print_line(notes, f"note: not checked: {printable_line(reason)}")
-        for entry in stale:
-            print_line(notes, f"note: stale in the baseline: {printable_line(entry.path)}: {entry.rule}")
         if not request.quiet:
             known = f", {accepted} accepted" if accepted else ""
             summary = f"{counted(len(systems), 'prompt')}: {counted(len(new), 'contradiction')}{known}"

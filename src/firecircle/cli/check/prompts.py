@@ -28,6 +28,7 @@ LAYERS: dict[FileKind, str] = {
     "user": "user",
 }
 """The layer that a file of each kind is judged as."""
+LONGEST_NAME = 80
 _FEWEST_WORDS = 3
 """A value with fewer words is a name or a setting, no prompt."""
 
@@ -73,7 +74,7 @@ def prompts_in(file: PromptFile) -> list[FilePrompt]:
     text = _text_of(file)
     if file.path.suffix.lower() not in STRUCTURED:
         return (
-            [_file_prompt(file, text, MultiNeutrosophicPrompt(**{LAYERS[file.kind]: text}), 1)]
+            [_file_prompt(file, text, MultiNeutrosophicPrompt(**{LAYERS[file.kind]: text}), "")]
             if text.strip()
             else []
         )
@@ -82,20 +83,20 @@ def prompts_in(file: PromptFile) -> list[FilePrompt]:
     start = 0
     for name, prompt in tools_in(document) if LAYERS[file.kind] == "system" else ():
         start = max(text.find(name, start), start)
-        found.append(_file_prompt(file, text, prompt, len(found) + 1, start))
+        part = f"#{len(found) + 1} {name[:LONGEST_NAME]}"
+        found.append(_file_prompt(file, text, prompt, part, start))
     for prompt in dict.fromkeys(_prompts_of_document(document, file.kind)):
-        found.append(_file_prompt(file, text, prompt, len(found) + 1))
+        found.append(_file_prompt(file, text, prompt, f"#{len(found) + 1}" if found else ""))
     return found
 
 
 def _file_prompt(
-    file: PromptFile, text: str, prompt: MultiNeutrosophicPrompt, number: int, start: int | None = None
+    file: PromptFile, text: str, prompt: MultiNeutrosophicPrompt, part: str, start: int | None = None
 ) -> FilePrompt:
     opening = prompt.layers[0].text if prompt.layers else ""
     place = _place(text, opening) if start is None else (start, start)
     line = _lines(text, *place)[0] if place else 1
-    name = file.shown if number == 1 else f"{file.shown}#{number}"
-    record = Record(name, prompt, None, None, file.shown, line)
+    record = Record(f"{file.shown}{part}", prompt, None, None, file.shown, line)
     return FilePrompt(record, file, text, start or 0, is_tool=start is not None)
 
 
