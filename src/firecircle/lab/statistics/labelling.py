@@ -18,8 +18,6 @@ from firecircle.lab.statistics.estimate import Estimate, FloatArray, numbers
 SLOPE, SLOPE_SPREAD, PLACE_SPREAD = 8.0, 4.0, 0.3
 """Expected before any label: how steep the curve is, and how far its middle is from the alarm threshold."""
 FLATTEST = 0.5
-VOICES_WEIGH = 2.0
-"""Independence needs more labels than the threshold, so what tells about it counts more."""
 STEPS = 25
 Z = 1.959964
 
@@ -38,7 +36,7 @@ class Labelling:
     @property
     def gains(self) -> FloatArray:
         """Of both together, by which prompts are ordered."""
-        return self.about_threshold + VOICES_WEIGH * self.about_voices
+        return self.about_threshold + self.about_voices
 
 
 def labelling(
