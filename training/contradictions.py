@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from firecircle.contradictions import clashes
-from firecircle.contradictions.clashes import SIGNS, Clash, clashes_in
+from firecircle.contradictions.clashes import SIGNS, Clash, clashes_in, likeness_of
 from firecircle.contradictions.directives import Directive, directives_in
-from firecircle.contradictions.pairs import likeness_of
 
 Array = NDArray[np.float64]
 ROOT = Path(__file__).resolve().parents[1]

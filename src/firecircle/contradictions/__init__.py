@@ -7,6 +7,8 @@ a wrong finding. `firecircle.lab.scouring` lets language models look for the sam
 
 from __future__ import annotations
 
+from firecircle.contradictions.choices import found_choices
+from firecircle.contradictions.clashes import found_clashes, likeness_of
 from firecircle.contradictions.directives import Directive, Found, directives_in
 from firecircle.contradictions.kinds import (
     KINDS,
@@ -16,7 +18,6 @@ from firecircle.contradictions.kinds import (
     ContradictionKind,
     Passage,
 )
-from firecircle.contradictions.pairs import found_in_pairs
 from firecircle.contradictions.single import (
     missing_references,
     opposite_rankings,
@@ -55,7 +56,10 @@ def find_contradictions(prompt: str | MultiNeutrosophicPrompt) -> tuple[Contradi
         *swallowed_rules(directives),
         *opposite_rankings(directives),
     ]
-    found += found_in_pairs(directives)
+    if directives:
+        likeness = likeness_of(directives)
+        found += found_choices(directives, likeness)
+        found += found_clashes(directives, likeness)
     seen: set[tuple[int, int]] = set()
     kept = []
     for kind, first, second, why in sorted(found, key=_place):

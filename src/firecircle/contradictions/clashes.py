@@ -58,6 +58,15 @@ class Clash(NamedTuple):
     signs: tuple[float, ...]
 
 
+def likeness_of(directives: Sequence[Directive]) -> NDArray[np.float64]:
+    """How alike the clauses are for the multilingual encoder, without their negations."""
+    from firecircle.voices.embedded.learned.unpacked import sentence_vectors
+
+    negative = lexicon().negative
+    rows = sentence_vectors([negative.sub(" ", of.plain).strip() or of.text for of in directives])
+    return (rows @ rows.T).astype(np.float64)
+
+
 def found_clashes(directives: Sequence[Directive], likeness: NDArray[np.float64]) -> Iterator[Found]:
     """The pairs that score above the threshold."""
     weights, threshold = _weights()

@@ -16,14 +16,6 @@ from firecircle.voices.embedded.lenses.markdown import Line, code_spans, lines_o
 _SUBJECT = re.compile(
     r"(?:the |an? )?(\w+)s? (?:have|has|may|get|gets|take|takes|cost|costs|rest|rests|is|are)\b"
 )
-_WHOLE_REPLY = re.compile(r"\b(?:repl(?:y|ies)|answers?|responses?|respond|messages?)\b")
-PART = re.compile(
-    r"\b(?:titles?|subject|headings?|headlines?|summar(?:y|ies)|quotes?|introduction|stor(?:y|ies)|scenes?"
-    r"|paragraph|bullets?|captions?|descriptions?|names?|commit"
-    r"|each \w+|per (?!repl|answer|resp|message)\w+|lists?"
-    r"|when|if|unless|for)\b"
-)
-OF_REPLIES = frozenset(stem(unit) for unit in ("words", "sentences", "characters", "paragraphs", "bullet"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +41,6 @@ class Directive:
     universal: bool
     heading: str
     amounts: tuple[Amount, ...]
-
-    @property
-    def whole_reply(self) -> bool:
-        """Whether its numbers are about every reply as a whole."""
-        units = {amount.unit for amount in self.amounts}
-        if not units & OF_REPLIES or PART.search(self.text):
-            return False
-        return bool(_WHOLE_REPLY.search(self.text)) or not self.words() - units
 
     @property
     def subject(self) -> str | None:
