@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic_core import to_json
 
 from firecircle.voices.control_tokens import as_plain_text
 from firecircle.voices.hosted.wires import WIRES, address_of
@@ -236,9 +237,6 @@ def forget_quirks() -> None:
     _known.clear()
 
 
-_ENCODER = json.JSONEncoder(default=dict)
-
-
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
     """A turn as a request to one model."""
@@ -332,7 +330,7 @@ class ChatRequest:
 
     def body(self) -> bytes:
         """The request in its wire format, ready to send."""
-        return _ENCODER.encode(self.wire.spelled(self.fields())).encode()
+        return to_json(self.wire.spelled(self.fields()), fallback=dict)
 
     def _schema(self) -> dict[str, Any]:
         """The answer's schema in commonly accepted keywords, without those this endpoint rejects."""
