@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from firecircle.cli.check.findings import Finding, fingerprint
 from firecircle.cli.options import target_of, written_whole
+from firecircle.cli.output import console_on, print_json, print_line
+from firecircle.cli.trouble import NO_ALARM
 from firecircle.errors import ConfigError
 from firecircle.files import read_regular
+from firecircle.telling.safe_text import printable_line
+from firecircle.telling.words import counted
 
 KIND = "firecircle baseline"
 LARGEST_BYTES = 20_000_000
+_MOST_STALE = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +98,39 @@ class Baseline:
 
     def _within(self, path: str) -> str:
         return Path(os.path.relpath(path, self._folder)).as_posix()
+
+
+def accept(
+    baseline: Baseline,
+    findings: Sequence[Finding],
+    looked_at: Collection[str],
+    about: str | None,
+    as_json: bool,
+) -> int:
+    """Write the baseline and say what changed; the exit status."""
+    new = sum(not baseline.accepts(finding) for finding in findings)
+    gone = len(baseline.stale(findings, looked_at, about=about))
+    count = baseline.write(findings, looked_at, about=about)
+    if as_json:
+        print_json({"file": baseline.file, "accepted": count, "new": new, "gone": gone})
+    else:
+        file = printable_line(baseline.file)
+        print(f"{counted(count, 'finding')} accepted in {file}: {new} new, {gone} gone")
+    return NO_ALARM
+
+
+def print_notes(not_read: Sequence[str], stale: Sequence[Entry]) -> None:
+    """On the error stream what was not checked, and what the baseline no longer needs."""
+    notes = console_on(sys.stderr)
+    for reason in not_read:
+        print_line(notes, f"note: not checked: {printable_line(reason)}")
+    for entry in stale[:_MOST_STALE]:
+        quote = f" “{printable_line(entry.quote, 60)}”" if entry.quote else ""
+        print_line(notes, f"note: stale in the baseline: {printable_line(entry.path)}: {entry.rule}{quote}")
+    if stale:
+        more = len(stale) - _MOST_STALE
+        rest = f" and {more} more" if more > 0 else ""
+        print_line(notes, f"note: --update-baseline forgets what is stale{rest}")
 
 
 def _read(file: str, *, may_be_new: bool) -> tuple[Entry, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +17,7 @@ from firecircle.cli.batch.judging import BatchRequest, outcome_of
 from firecircle.cli.batch.options import BatchOptions, FailOn
 from firecircle.cli.batch.reading import Batch
 from firecircle.cli.batch.view import write_junit
-from firecircle.cli.check.baseline import Baseline, Entry
+from firecircle.cli.check.baseline import Baseline, Entry, accept, print_notes
 from firecircle.cli.check.files import ChangedLines, FileKind, changed_since, find_files, is_changed
 from firecircle.cli.check.findings import Finding, findings_in
 from firecircle.cli.check.prompts import FilePrompt, NotReadError, prompts_in
@@ -37,7 +37,6 @@ from firecircle.verdict import SHOWN, VERDICT_WORDS, VerdictWord
 from firecircle.voices.outages import Pause
 
 NAME = "check"
-MOST_STALE = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,25 +235,6 @@ def _sort_out(
         checked.stale = baseline.stale(every, {prompt.file.shown for prompt in prompts.values()})
 
 
-def accept(
-    baseline: Baseline,
-    findings: Sequence[Finding],
-    looked_at: Collection[str],
-    about: str | None,
-    as_json: bool,
-) -> int:
-    """Write the baseline and say what changed; the exit status."""
-    new = sum(not baseline.accepts(finding) for finding in findings)
-    gone = len(baseline.stale(findings, looked_at, about=about))
-    count = baseline.write(findings, looked_at, about=about)
-    if as_json:
-        print_json({"file": baseline.file, "accepted": count, "new": new, "gone": gone})
-    else:
-        file = printable_line(baseline.file)
-        print(f"{counted(count, 'finding')} accepted in {file}: {new} new, {gone} gone")
-    return NO_ALARM
-
-
 # -- what is printed -------------------------------------------------------------------------------------
 
 
@@ -272,20 +252,6 @@ def _print(checked: Checked, baseline: Baseline | None, *, quiet: bool) -> None:
     if not quiet:
         for line in _summary(checked, baseline):
             print_line(console if console.is_terminal else console_on(sys.stderr), line)
-
-
-def print_notes(not_read: Sequence[str], stale: Sequence[Entry]) -> None:
-    """On the error stream what was not checked, and what the baseline no longer needs."""
-    notes = console_on(sys.stderr)
-    for reason in not_read:
-        print_line(notes, f"note: not checked: {printable_line(reason)}")
-    for entry in stale[:MOST_STALE]:
-        quote = f" “{printable_line(entry.quote, 60)}”" if entry.quote else ""
-        print_line(notes, f"note: stale in the baseline: {printable_line(entry.path)}: {entry.rule}{quote}")
-    if stale:
-        more = len(stale) - MOST_STALE
-        rest = f" and {more} more" if more > 0 else ""
-        print_line(notes, f"note: --update-baseline forgets what is stale{rest}")
 
 
 def _as_line(finding: Finding, threshold: float) -> str:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from firecircle.cli.check.baseline import Baseline
-from firecircle.cli.check.checking import accept, print_notes
+from firecircle.cli.check.baseline import Baseline, accept, print_notes
 from firecircle.cli.check.files import ChangedLines, is_changed
 from firecircle.cli.check.findings import Finding, fingerprint
 from firecircle.cli.check.prompts import FilePrompt
