@@ -221,20 +221,20 @@ def test_a_claim_is_compared_with_the_known_turns(kind: str) -> None:
 
     def strength(turns: object) -> float:
         prompt = MultiNeutrosophicPrompt.model_validate({"user": said, "turns": turns})
-        return in_its_prompt(read_prompt(prompt), kind, 0.7, place, place)
+        return in_its_prompt(read_prompt(prompt), kind, 0.7, place)
 
     on_record = [{"role": "assistant", "content": "The ferry leaves at nine from the south pier."}]
     something_else = [{"role": "assistant", "content": "Bicycles travel free of charge."}]
     assert strength(on_record) < 0.5 < strength(None) < strength(something_else) == strength([])
     unknown = MultiNeutrosophicPrompt(user=said)
-    assert in_its_prompt(read_prompt(unknown), "role_confusion", 0.7, place, place) == strength(None)
+    assert in_its_prompt(read_prompt(unknown), "role_confusion", 0.7, place) == strength(None)
 
 
 def test_a_window_of_a_long_text_counts_less_and_padding_hides_no_attack() -> None:
     def strength(sentences: int) -> float:
         prompt = MultiNeutrosophicPrompt(user=" ".join(["The heron stands in the reeds."] * sentences))
         place = ("user", 0, 30)
-        return in_its_prompt(read_prompt(prompt), "role_confusion", 0.9, place, place)
+        return in_its_prompt(read_prompt(prompt), "role_confusion", 0.9, place)
 
     assert strength(1) > strength(20) > strength(200) == strength(2000) > 0.6
 
@@ -250,8 +250,7 @@ def test_the_sentence_that_claims_is_compared_and_one_invented_claim_is_enough()
     def strength(*words: str) -> float:
         said = " ".join(words)
         prompt = MultiNeutrosophicPrompt.model_validate({"user": said, "turns": turns})
-        place, shown = ("user", 0, len(said)), ("user", said.index(words[-1]), len(said))
-        return in_its_prompt(read_prompt(prompt), "temporal_inconsistency", 0.7, place, shown)
+        return in_its_prompt(read_prompt(prompt), "temporal_inconsistency", 0.7, ("user", 0, len(said)))
 
     assert strength(true, wish) < 0.5, "the wish claims nothing"
     assert strength(true, invented, wish) > 0.7

@@ -49,7 +49,7 @@ class NeuralReader:
         for judged in read.judged():
             shown = read.shown_by(judged.window) if judged.strength >= WEAK else judged.window
             kind = judged.kind
-            strength = in_its_prompt(reading, kind, judged.strength, judged.window, shown)
+            strength = in_its_prompt(reading, kind, judged.strength, judged.window)
             findings.append(Finding(kind, strength, *shown, note_for(kind)))
         return tuple(findings)
 
@@ -63,7 +63,7 @@ class NeuralReader:
         worst = max(judged, key=lambda each: each.strength, default=None)
         if worst is None:
             return Reread(0.0, {})
-        strength = in_its_prompt(reading, worst.kind, worst.strength, worst.window, (layer, start, end))
+        strength = in_its_prompt(reading, worst.kind, worst.strength, worst.window)
         return Reread(strength, worst.types)
 
     def blindness(self, reading: PromptReading) -> float:

@@ -168,7 +168,7 @@ class NgramReader:
         shown = max(telling or window, key=lambda sentence: self.model.probability((sentence,)))
         kind = max(self.model.types(window).items(), key=itemgetter(1))[0]
         place = (shown.layer, *shown.quote())
-        strength = in_its_prompt(reading, kind, strength, _place(window), place)
+        strength = in_its_prompt(reading, kind, strength, _place(window))
         return Finding(kind, strength, *place, f"These words are phrased like texts that {does(kind)}")
 
     def weigh(self, findings: Iterable[Finding]) -> float:
@@ -188,7 +188,7 @@ class NgramReader:
         strength, worst = max(((self.model.probability(each), each) for each in there), key=itemgetter(0))
         types = self.model.types(worst)
         kind = max(types.items(), key=itemgetter(1))[0]
-        return Reread(in_its_prompt(reading, kind, strength, _place(worst), (layer, start, end)), types)
+        return Reread(in_its_prompt(reading, kind, strength, _place(worst)), types)
 
     def blindness(self, reading: PromptReading) -> float:
         """It knows only what its training data contained."""

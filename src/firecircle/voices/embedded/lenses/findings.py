@@ -22,6 +22,8 @@ PASTS = ("temporal_inconsistency", "fabricated_progression")
 ON_RECORD, OFF_FOR_TRUE, ON_FOR_INVENTED = 0.3, 2.0, 0.5
 """The share of a claim's words that the known turns contain if it is true, and the log-odds that a true claim
 loses and an invented one gains."""
+FEWEST_COMPARED = 3
+"""Words of a sentence without a claim that are compared with the turns."""
 OFF_FOR_LENGTH, WINDOW, MOST_OFF = 0.5, 320, 1.5
 """Log-odds that a learned reader's window loses for each e-fold of such windows (of characters) in its layer,
 and at most: padding must not hide an attack."""
@@ -114,24 +116,23 @@ def probability(odds: float) -> float:
     return min(SUREST, 1 / (1 + math.exp(-max(-30.0, odds))))
 
 
-def in_its_prompt(reading: PromptReading, pattern: str, strength: float, place: Place, shown: Place) -> float:
+def in_its_prompt(reading: PromptReading, pattern: str, strength: float, place: Place) -> float:
     """The strength of a learned reader's window in its prompt: one of many, and next to the known turns.
 
     The loudest of many windows is loud by chance, so a long text takes off what it adds. And the reader knows
     how a claim of a past sounds, not whether it is true. Compared are the sentences of the window that claim
-    something, else the words it shows. Of a claim that is on record most of its words stand in the turns; on
-    the development prompts at least `ON_RECORD` of them, and of invented ones at most a quarter. One invented
-    claim among true ones is enough.
+    something, all of them, else the one that is nearest to the turns. Of a claim that is on record most of
+    its words stand in the turns; on the development prompts at least `ON_RECORD` of them, and of invented
+    ones at most a quarter.
     """
     length = math.log1p(len(reading.text(place[0])) / WINDOW)
     odds = log_odds(strength) - min(MOST_OFF, OFF_FOR_LENGTH * length)
     turns = reading.prompt.turns
     if pattern in PASTS and turns is not None:
-        claiming = [read.sentence for read in reading.at(*place) if any(claims(read.sentence))]
-        claimed = [words_of(sentence) for sentence in claiming] or [
-            frozenset[str]().union(*(words_of(read.sentence) for read in reading.at(*shown)))
-        ]
-        if turns and all(words and overlap(words, reading.said_before) >= ON_RECORD for words in claimed):
+        said = [(words_of(read.sentence), any(claims(read.sentence))) for read in reading.at(*place)]
+        claimed = [overlap(words, reading.said_before) for words, claims_it in said if words and claims_it]
+        others = [overlap(words, reading.said_before) for words, _ in said if len(words) >= FEWEST_COMPARED]
+        if turns and (min(claimed) if claimed else max(others, default=0.0)) >= ON_RECORD:
             odds -= OFF_FOR_TRUE
         elif place[0] == "user":
             odds += ON_FOR_INVENTED
