@@ -146,7 +146,7 @@ def test_the_validation_study_tells_its_three_tests(folder: Path) -> None:
         (("study", "dialog"), ["there is no 'dialog'", "validation"]),
         (("study", "chair", "--data", "none.jsonl"), ["none.jsonl"]),
         (
-            ("study", "chair", "--models", "nobody/knows,embedded:ngrams"),
+            ("study", "chair", "--models", "nobody/knows,nobody/else"),
             ["[arms.circle]", "lacks valid quorum"],
         ),
         (("compare", "one", "two"), ["one is not a saved batch, run or circle"]),

@@ -79,9 +79,9 @@ weight: how much a voice is due in the domain legal
 Evenness  heard 3 to 5 times; Jain 0.95 (1 is even), Gini 0.08 (0 is even)
           chair 0 to 1 times; Jain 0.83 (1 is even), Gini 0.17 (0 is even)
 Never     in the chair: embedded:ngrams
-Fit       for legal: embedded:authority 0.50, embedded:extraction 0.50,
-            embedded:hidden 0.50, embedded:layers 0.50, embedded:time 0.50,
-            embedded:ngrams 0.44
+Fit       for legal: embedded:authority 0.52, embedded:extraction 0.52,
+            embedded:hidden 0.52, embedded:layers 0.52, embedded:time 0.52,
+            embedded:ngrams 0.45
 Draws     0123456789abcdef 1970-01-09 00:00 UTC legal: embedded:layers,
             embedded:authority, embedded:ngrams, embedded:extraction
           0123456789abcdef 1970-01-07 00:00 UTC legal: embedded:time,

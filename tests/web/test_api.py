@@ -126,11 +126,12 @@ def test_an_unknown_model_needs_readers_beside_it(
     client: httpx.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "firecircle.toml"
-    file.write_text('[prices."openrouter:stranger/one"]\ninput = 1.0\noutput = 1.0\n')
+    strangers = ["openrouter:stranger/one", "openrouter:stranger/two"]
+    file.write_text("".join(f'[prices."{name}"]\ninput = 1.0\noutput = 1.0\n' for name in strangers))
     monkeypatch.setenv("FIRECIRCLE_CONFIG", str(file))
-    asked = {"user": "hello", "models": ["openrouter:stranger/one", "embedded:ngrams"]}
+    asked = {"user": "hello", "models": strangers}
     detail = client.post("/api/v1/estimate", json=asked).json()["detail"]
-    assert "add embedded:" in detail, "an unknown model sits with neutral roles, which are no quorum alone"
+    assert "add embedded:" in detail, "unknown models sit with neutral roles, which are no quorum alone"
 
 
 @pytest.mark.parametrize("mode", ["fire_circle", "parallel", "single"])
