@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the two settings."""
-    parser.addini("firecircle_models", "Who judges in the fixture `circle`; the built-in voices.", "args")
+    parser.addini(
+        "firecircle_models", "Voices of the fixture `circle` [default: the embedded readers].", "args"
+    )
     parser.addini("firecircle_threshold", "Alarm threshold [default: 0.7].")
 
 

@@ -154,7 +154,7 @@ def _neutral_voices(config: FireCircleConfig) -> Iterator[str]:
     voices = config.neutral_voices if config.enforce_quorum else ()
     if voices:
         why = "small, or unknown to the catalog"
-        yield f"These voices sit with neutral roles ({why}): {', '.join(voices)}"
+        yield f"These voices have neutral roles ({why}): {', '.join(voices)}"
 
 
 def _unused_settings(config: FireCircleConfig) -> tuple[str, ...]:

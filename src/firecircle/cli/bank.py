@@ -95,7 +95,7 @@ def list_entries(
     *,
     given: EntryOptions,
     limit: Annotated[
-        int | None, typer.Option("--limit", "-k", metavar="N", min=1, help="The most to show.")
+        int | None, typer.Option("--limit", "-k", metavar="N", min=1, help="Maximum number to show.")
     ] = None,
     store: StoreOption = None,
     as_json: AsJson = False,

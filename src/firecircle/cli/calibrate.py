@@ -51,7 +51,7 @@ def calibrate(
         str | None,
         typer.Option(
             metavar="FILE",
-            help='Labelled circles, one JSON object a line: {"label": ..., "result": {...}}.'
+            help='Labelled circles, one JSON object per line: {"label": ..., "result": {...}}.'
             " Default: the stored ones that have a label.",
         ),
     ] = None,
@@ -356,7 +356,7 @@ def _show(
         print()
     if outcome.broken:
         broken = [printable_line(line) for line in outcome.broken]
-        console.print(*section("Careful", ["With these no quorum any more:", *broken]))
+        console.print(*section("Careful", ["No quorum after this change:", *broken]))
     if written:
         print(f"written to {printable_line(written)}")
     elif any(proposal.changed for proposal in proposals):

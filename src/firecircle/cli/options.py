@@ -53,7 +53,7 @@ ResultAsJson = Annotated[
     ),
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Print what every voice said in every round.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 PatternType = Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only this pattern type.")]
 THRESHOLD = typer.Option(metavar="F", min=0, max=1, help="Alarm threshold.")
 Threshold = Annotated[float | None, THRESHOLD]
@@ -74,8 +74,8 @@ HeedAffinity = Annotated[
     bool, typer.Option("--affinity", help="Let voices that complement those already drawn come up sooner.")
 ]
 SOURCE = "text, @file, or - for standard input"
-MostListed = Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="The most to list.")]
-ExportFile = Annotated[str, typer.Argument(metavar="FILE", help="Where to; - for standard output.")]
+MostListed = Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Maximum number to list.")]
+ExportFile = Annotated[str, typer.Argument(metavar="FILE", help="Output file; - for standard output.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is already there.")]
 
 
@@ -157,8 +157,8 @@ class JudgingOptions:
         list[str] | None,
         typer.Option(
             metavar="A,B,C",
-            help="Who judges; repeat or separate by commas. Default: hosted if OPENROUTER_API_KEY is set,"
-            " else the built-in voices.",
+            help="Voices that judge; repeat or separate by commas. Default: hosted ones if a key is set,"
+            " else the embedded readers.",
         ),
     ] = None
     offline: Annotated[

@@ -145,11 +145,11 @@ def show(
 
 
 def simulate(
-    count: Annotated[
-        int, typer.Argument(metavar="N", min=2, max=10, help="How many voices sit in a circle.")
-    ],
+    count: Annotated[int, typer.Argument(metavar="N", min=2, max=10, help="Number of voices in a circle.")],
     models: Pool = None,
-    sittings: Annotated[int, typer.Option(metavar="K", min=1, max=1000, help="How many sittings.")] = 10,
+    sittings: Annotated[
+        int, typer.Option(metavar="K", min=1, max=1000, help="Number of circles to simulate.")
+    ] = 10,
     domain: Domain = "general",
     seed: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Simulate the same again; default: a fresh one.")

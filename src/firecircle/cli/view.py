@@ -16,10 +16,10 @@ PORT = 8477
 def view(
     host: Annotated[
         str,
-        typer.Option(metavar="ADDRESS", help="Where to listen; beyond loopback only with a token."),
+        typer.Option(metavar="ADDRESS", help="Address to listen on; beyond loopback only with a token."),
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(metavar="N", min=0, max=65535, help="Which port; 0 takes any that is free.")
+        int, typer.Option(metavar="N", min=0, max=65535, help="Port; 0 takes any free one.")
     ] = PORT,
     token: Annotated[
         str | None,
@@ -27,7 +27,7 @@ def view(
             metavar="SECRET",
             envvar="FIRECIRCLE_VIEW_TOKEN",
             show_envvar=True,
-            help="Who knows it reads and changes everything; at least 16 characters.",
+            help="Token for reading and changing everything; at least 16 characters.",
         ),
     ] = None,
     read_token: Annotated[
@@ -36,12 +36,12 @@ def view(
             metavar="SECRET",
             envvar="FIRECIRCLE_VIEW_READ_TOKEN",
             show_envvar=True,
-            help="Who knows it only reads. Without --token nothing can be changed.",
+            help="Token for reading only. Without --token nothing can be changed.",
         ),
     ] = None,
     public_url: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Under which address a proxy before this server is reached."),
+        typer.Option(metavar="URL", help="Public address of a proxy in front of this server."),
     ] = None,
     behind_proxy: Annotated[
         bool,

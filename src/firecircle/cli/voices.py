@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 def voices(
-    ready: Annotated[bool, typer.Option("--ready", help="Only who could speak now.")] = False,
+    ready: Annotated[bool, typer.Option("--ready", help="Only voices that can speak now.")] = False,
     everyone: Annotated[
         bool, typer.Option("--all", help="Also list the hosted models that cannot be called here.")
     ] = False,

@@ -241,7 +241,7 @@ class Recorder:
             if over and not recording.written.done():
                 if its.gone:
                     recording.written.set_exception(
-                        StoreError(f"{its.id} was deleted from the store while it sat")
+                        StoreError(f"{its.id} was deleted from the store while it ran")
                     )
                     continue
                 self.latest = its.id

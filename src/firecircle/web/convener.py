@@ -145,7 +145,7 @@ class Convener:
         self._by_id = {name: holder for name, holder in self._by_id.items() if holder is not task}
         error = None if task.cancelled() else task.exception()
         if not named.done():
-            named.set_exception(error or RequestError(503, "called off before anything was written down"))
+            named.set_exception(error or RequestError(503, "cancelled before anything was saved"))
 
     async def _hold(
         self,

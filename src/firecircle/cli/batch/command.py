@@ -20,7 +20,7 @@ def batch(
         list[str],
         typer.Argument(
             metavar="FILE|DIR|-",
-            help="JSONL, CSV, Parquet, text (one prompt a line), a folder of texts, or standard input. With"
+            help="JSONL, CSV, Parquet, text (one prompt per line), a folder of texts, or standard input. With"
             " --out FOLDER several of them, and globs in quotes.",
         ),
     ],

@@ -32,16 +32,14 @@ class BatchOptions:
     label_map: LabelMapOption = None
     name: Annotated[
         str | None,
-        typer.Option(
-            "--name", metavar="NAME", help="Keep the batch under this name. Default: the file's name."
-        ),
+        typer.Option("--name", metavar="NAME", help="Name of the batch. Default: the file's name."),
     ] = None
     out: Annotated[
         str | None,
         typer.Option(
             "--out",
             metavar="FILE|FOLDER",
-            help="Write one flat row a prompt: .jsonl, .csv or .parquet, or a folder of Parquet parts.",
+            help="Write one flat row per prompt: .jsonl, .csv or .parquet, or a folder of Parquet parts.",
         ),
     ] = None
     raw_csv: Annotated[
@@ -82,7 +80,7 @@ class BatchOptions:
         ),
     ] = None
     quiet: Annotated[
-        bool, typer.Option("--quiet", help="Print only the summary of the batch, no line a prompt.")
+        bool, typer.Option("--quiet", help="Print only the summary of the batch, without a line per prompt.")
     ] = False
 
 
@@ -91,7 +89,8 @@ class PartOptions:
     """How a corpus of any size is judged into a folder of parts."""
 
     workers: Annotated[
-        int | None, typer.Option(metavar="N", min=1, max=4096, help="Processes. Default: one a core.")
+        int | None,
+        typer.Option(metavar="N", min=1, max=4096, help="Number of processes. Default: one per core."),
     ] = None
     part_rows: Annotated[
         int | None,

@@ -189,7 +189,7 @@ def _progress_line(now: ScanProgress) -> str:
     total = "" if now.total is None else f" of about {now.total:,}"
     parts = [f"{now.done:,}{total} rows", f"{now.seconds:.0f} s"]
     if now.pace:
-        parts.append(f"{now.pace:,.0f} a second")
+        parts.append(f"{now.pace:,.0f} per second")
         left = 0 if now.total is None else max(0, now.total - now.done)
         if left:
             parts.append(f"{shown_span(left / now.pace)} left")
@@ -208,5 +208,5 @@ def _print_outcome(folder: ScanFolder, summary: ScanSummary, done: ScanProgress,
         print_line(console, printable_line(line))
     if done.screened:
         rows, seconds = counted(done.screened, "row"), done.seconds
-        print_line(console, f"{rows} in {seconds:.1f} s, {done.screened / seconds:,.0f} a second")
+        print_line(console, f"{rows} in {seconds:.1f} s, {done.screened / seconds:,.0f} per second")
     print_line(console, f"The loudest: {printable_line(str(folder.top))}")

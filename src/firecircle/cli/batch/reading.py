@@ -81,7 +81,7 @@ def _recognise(path: Path) -> Path:
         raise ConfigError(
             "FILE",
             f"{path}: its ending does not say what is in it",
-            "rename it to .jsonl, .csv or .txt (one prompt a line), or pipe it: firecircle batch - < FILE",
+            "rename it to .jsonl, .csv or .txt (one prompt per line), or pipe it: firecircle batch - < FILE",
         )
     return path
 

@@ -188,7 +188,7 @@ def _pace(outcome: BatchOutcome) -> str:
     judged = len(outcome.judged)
     pace = f"{outcome.seconds:.1f} s"
     if judged > 1 and outcome.seconds > 0:
-        pace += f", {judged / outcome.seconds:.1f} a second"
+        pace += f", {judged / outcome.seconds:.1f} per second"
     if cost := outcome.cost_usd:
         pace += f"; ${cost:.4f}"
     if outcome.estimated_usd:

@@ -44,13 +44,14 @@ def check(
         str | None, typer.Option(metavar="FILE", help="Write the findings as SARIF, for code scanning.")
     ] = None,
     junit: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write a test case a prompt as JUnit XML.")
+        str | None, typer.Option(metavar="FILE", help="Write one test case per prompt as JUnit XML.")
     ] = None,
     models: Annotated[
         list[str] | None,
         typer.Option(
             metavar="A,B,C",
-            help="Who judges; repeat or separate by commas. Default: the built-in voices, key or not.",
+            help="Voices that judge; repeat or separate by commas. Default: the embedded readers, even with a"
+            " key.",
         ),
     ] = None,
     threshold: Threshold = None,

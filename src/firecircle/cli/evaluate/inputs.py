@@ -138,7 +138,7 @@ def _read(name: str, file: BinaryIO) -> bytes:
         raise PromptError(
             name,
             f"more than {LONGEST_BYTES:,} bytes",
-            f"the limit is {MAX_LAYER_CHARS:,} characters a layer, so judge it in parts",
+            f"the limit is {MAX_LAYER_CHARS:,} characters per layer; judge it in parts",
         )
     return data
 

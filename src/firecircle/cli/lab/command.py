@@ -23,7 +23,7 @@ Save = Annotated[
     bool | None,
     typer.Option(
         "--save/--no-save",
-        help="Keep its circles in the store. Default: hosted and local ones, while they sit; --save keeps"
+        help="Keep its circles in the store. Default: hosted and local ones, while they run; --save keeps"
         " those of embedded voices, too, at the end.",
         show_default=False,
     ),
@@ -138,7 +138,8 @@ def report(
         ),
     ] = None,
     out: Annotated[
-        str | None, typer.Option("--out", metavar="FOLDER", help="Where to; default: `report` in the run.")
+        str | None,
+        typer.Option("--out", metavar="FOLDER", help="Output folder [default: `report` in the run]."),
     ] = None,
     as_json: AsJson = False,
 ) -> int:

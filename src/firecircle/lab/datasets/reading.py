@@ -201,13 +201,13 @@ def raw_rows(
             raise ConfigError(
                 "dataset",
                 f"{path}: a .json file that neither promptfoo nor PyRIT writes",
-                "give .jsonl, one object a line: jq -c '.[]' turns a list into it",
+                "give .jsonl, one object per line: jq -c '.[]' turns a list into it",
             )
         case other:
             raise ConfigError(
                 "dataset",
                 f"{path}: {other or 'a name without an ending'} is not a known format",
-                "give .jsonl, .csv, .tsv, .parquet, .txt (one prompt a line) or a folder",
+                "give .jsonl, .csv, .tsv, .parquet, .txt (one prompt per line) or a folder",
             )
 
 

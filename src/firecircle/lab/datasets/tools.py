@@ -53,7 +53,7 @@ def _from_document(path: Path) -> Iterator[Row | BadRow] | None:
         raise ConfigError(
             "dataset",
             f"{path} has more than {LARGEST_DOCUMENT:,} bytes",
-            "give .jsonl, one object a line: jq -c '.[]' turns a list into it",
+            "give .jsonl, one object per line: jq -c '.[]' turns a list into it",
         )
     try:
         document = json.loads(path.read_bytes())
