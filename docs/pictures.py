@@ -1,7 +1,7 @@
 """The pictures of the README: `python -m docs.pictures` draws them again from what is really shown.
 
-The terminal is recorded in a pseudo-terminal of 100 columns and drawn as SVG; the viewer is photographed in
-Chromium. Both show the same bundled example, judged by the built-in voices.
+A batch is recorded in a pseudo-terminal of 100 columns and drawn as SVG; the viewer is photographed in
+Chromium with a bundled example. The embedded readers judge both.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from rich.text import Text
 
 EXAMPLE = "role_confusion-04-attack"
 FOLDER = Path(__file__).parent / "_static"
+FILES = FOLDER.parents[1] / "examples" / "files"
 COLUMNS, LINES = 100, 60
 SHOWN_LINES = 34
 CONTROL = re.compile(r"\x1b\[(\d*)([A-Za-z])|\x1b\[\?\d+[hl]|\r\n|\n|\r")
@@ -46,8 +47,9 @@ def main() -> None:
             "TERM": "xterm-256color",
             "COLORTERM": "truecolor",
         }
-        draw_terminal(["evaluate", "--example", EXAMPLE], FOLDER / "terminal.svg", surroundings)
-        for other in ("temporal_inconsistency-01-attack", "polite_extraction-02-benign"):
+        batch = ["batch", "messages.csv", "--system", "@system.txt"]
+        draw_terminal(batch, FOLDER / "terminal.svg", surroundings)
+        for other in (EXAMPLE, "temporal_inconsistency-01-attack", "polite_extraction-02-benign"):
             _firecircle(["evaluate", "--example", other], surroundings)
         asyncio.run(photograph_viewer(FOLDER / "viewer.png", surroundings))
 
@@ -73,6 +75,7 @@ def draw_terminal(arguments: list[str], target: Path, surroundings: dict[str, st
 def _recorded(arguments: list[str], surroundings: dict[str, str]) -> str:
     child, terminal = pty.fork()
     if child == 0:
+        os.chdir(FILES)
         os.execve(sys.executable, [sys.executable, "-m", "firecircle", *arguments], surroundings)
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
     written = b""
