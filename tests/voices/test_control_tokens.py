@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from firecircle import FireCircleConfig, Message, MultiNeutrosophicPrompt, fire_circle_evaluate
 from firecircle.circle.voice import Turn
+from firecircle.shapes import writable
 from firecircle.voices.control_tokens import UNSEEN, as_plain_text, as_written
 from firecircle.voices.hosted import chat
 from firecircle.voices.hosted.providers import PROVIDERS
@@ -142,6 +143,19 @@ ODD = st.lists(
 def test_evidence_and_question_are_sent_as_if_written_in_one_go(
     evidence: str, question: str, between: str
 ) -> None:
-    turn = turn_about(f"{evidence}{between}{question}")._replace(question=question)
-    request = chat.ChatRequest(turn, "m", PROVIDERS["vllm"])
-    assert request.body() == json.dumps(request.fields()).encode()
+    whole = f"{evidence}{between}{question}"
+    request = chat.ChatRequest(turn_about(whole)._replace(question=question), "m", PROVIDERS["vllm"])
+    assert json.loads(request.body())["messages"][-1]["content"] == as_plain_text(writable(whole))
+
+
+@pytest.mark.parametrize("provider", ["vllm", "anthropic", "openai"])
+def test_half_a_character_does_not_stop_a_request(provider: str) -> None:
+    turn = Turn(
+        messages=(Message("system", "a \ud800 b"), Message("user", "über \udc80")),
+        prompt=MultiNeutrosophicPrompt(user="u"),
+        max_tokens=5,
+        temperature=None,
+    )
+    body = chat.ChatRequest(turn, "m", PROVIDERS[provider]).body().decode()
+    assert "a \ufffd b" in body
+    assert "über \ufffd" in body

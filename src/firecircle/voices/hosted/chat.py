@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic_core import to_json
 
+from firecircle.shapes import writable
 from firecircle.voices.control_tokens import as_plain_text
 from firecircle.voices.hosted.wires import WIRES, address_of
 
@@ -298,7 +299,7 @@ class ChatRequest:
 
     def _with_mark(self, message: dict[str, Any]) -> dict[str, Any]:
         """The last message in two parts: the opening that all questions share is marked for the cache."""
-        content, question = message["content"], self._spell(self.turn.question)
+        content, question = message["content"], self._spell(writable(self.turn.question))
         before = content[: -len(question)] if question and content.endswith(question) else ""
         if not before.strip():
             return message
@@ -346,13 +347,7 @@ class ChatRequest:
 def _messages(
     messages: Sequence[Message], spelled: Callable[[str], str], *, fold_system: bool
 ) -> list[dict[str, Any]]:
-    written = [
-        {
-            "role": message.role,
-            "content": spelled(message.content),
-        }
-        for message in messages
-    ]
+    written = [{"role": message.role, "content": spelled(writable(message.content))} for message in messages]
     if not fold_system:
         return written
     preface = [message["content"] for message in written if message["role"] == "system"]
