@@ -13,7 +13,17 @@ from typing import Any
 from pydantic import field_validator
 
 from firecircle.errors import ConfigError, UnknownModelError
-from firecircle.names import EMBEDDED, FAMILY, HOSTS, LOCAL, PERSON, Effort, is_family, is_person
+from firecircle.names import (
+    EMBEDDED,
+    EMBEDDED_MODELS,
+    FAMILY,
+    HOSTS,
+    LOCAL,
+    PERSON,
+    Effort,
+    is_family,
+    is_person,
+)
 from firecircle.plugins import plugin_characteristics, plugin_with
 from firecircle.settings import current_settings, declared_by_environment, providers_by_environment
 from firecircle.shapes import Declaration, Shape, Text, Unit
@@ -331,9 +341,9 @@ def characteristics_of(
         raise UnknownModelError(
             "models",
             f"{model!r}: there is no provider {provider!r}",
-            f"the providers are {', '.join(_providers())}; others by {provider.upper()}_API_KEY and"
-            f" {provider.upper()}_BASE_URL, or in firecircle.toml under"
-            f' [providers.{provider}], and a model with such a name under [models."{original_of(model)}"]',
+            f"built in are {', '.join(EMBEDDED_MODELS)}; the providers are {', '.join(_providers())};"
+            f" others by {provider.upper()}_API_KEY and {provider.upper()}_BASE_URL, or in firecircle.toml"
+            f' under [providers.{provider}], a model with such a name under [models."{original_of(model)}"]',
         )
     if found is None:
         table = f'firecircle.toml under [models."{original_of(model)}"]'

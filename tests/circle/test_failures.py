@@ -206,6 +206,14 @@ async def test_losing_the_only_temporal_lens_aborts_and_names_it() -> None:
     assert not partial.quorum_checks[-1].verdict.valid
 
 
+async def test_a_cause_that_several_voices_share_is_told_once() -> None:
+    script = Script({"time": [GONE], "layers": [GONE], "weak": [0.1]})
+    with pytest.raises(QuorumError) as caught:
+        await fire_circle_evaluate(PROMPT, diverse("time", "layers", "weak"), caller=script)
+    assert str(caught.value).count(str(GONE)) == 1
+    assert "in voice time, layers, round 1" in str(caught.value)
+
+
 async def test_losing_a_voice_whose_lenses_others_share_does_not_abort() -> None:
     script = Script({"time": [0.3, 0.4, 0.3], "layers": [0.4, GONE], "both": [0.2, 0.6, 0.2]})
     result = await fire_circle_evaluate(PROMPT, diverse("time", "layers", "both"), caller=script)

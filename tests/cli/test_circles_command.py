@@ -157,7 +157,7 @@ class TestShow:
         name = told.rstrip().rsplit(" ", 1)[1]
         shown = cli("circles", "show", name, "--verbose")
         assert shown.status == 0
-        report = told[told.index("Verdict") : told.index("Kept ")]
+        report = told[told.index("Verdict") : told.index("Saved  ")]
         assert report in shown.out
         assert told[told.index("Round 1 ") : told.index("Verdict")] in shown.out
         assert "label attack" in shown.out

@@ -65,7 +65,7 @@ Lost      anthropic/claude-sonnet-4 in round 2: http error after 1 attempt:
 Next      fix what the lost voices report, or try again later; `firecircle
             doctor` tests them; for a quorum without them add embedded:rules
             (built in, free)
-Kept      as ID: firecircle circles show ID
+Saved     as ID: firecircle circles show ID
 """)
     assert steady(ran.err) == snapshot(
         "error: Loss of anthropic/claude-sonnet-4 breaks quorum in round 2: Insufficient provider diversity: 1 < 2. Lost lenses: polite_extraction_masking, educational_escalation, future_impact, anthropic. overloaded, come back later (HTTP 503); no time left for a retry in N s in voice anthropic/claude-sonnet-4, round 2\n"
@@ -110,7 +110,7 @@ Lost      deepseek/deepseek-r1 in round 1: http error after 1 attempt: model
             'deepseek/deepseek-r1' at openrouter
 Cost      3 calls; 1,600 tokens in, 200 out; tokens unknown for 1 call;
             $0.0040 and 1 call of unknown price
-Kept      as ID: firecircle circles show ID
+Saved     as ID: firecircle circles show ID
 """)
 
 
@@ -154,7 +154,7 @@ Cost      9 calls in N s; 6,400 tokens in, 800 out; tokens unknown for 1
             $0.0160 and 1 call of unknown price and by estimate $0.0010 more
 Next      the verdict rests on a keyword guess: run it again, or with --set
             failure_mode=strict, before relying on it
-Kept      as ID: firecircle circles show ID
+Saved     as ID: firecircle circles show ID
 """)
 
 
@@ -201,5 +201,5 @@ Verdict   ALARM   F 0.90 ██████████████████�
             names no pattern. It says: no such check took place
 
 Cost      1 call; 800 tokens in, 100 out; $0.0020
-Kept      as ID: firecircle circles show ID
+Saved     as ID: firecircle circles show ID
 """)

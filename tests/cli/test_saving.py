@@ -19,7 +19,7 @@ from tests.loopback import LoopbackServer, Script, failure
 Cli = Callable[..., Ran]
 Host = Callable[[Script], LoopbackServer]
 Write = Callable[[str], Path]
-KEPT = re.compile(r"(?:Kept +|saved )as (\w+): firecircle circles show")
+KEPT = re.compile(r"(?:Saved +|saved )as (\w+): firecircle circles show")
 
 
 def kept_labels(where: str | None = None) -> list[tuple[str, str | None]]:
@@ -78,14 +78,14 @@ def test_a_store_that_fails_never_costs_the_verdict(cli: Cli, folder: Path) -> N
         assert ran.status in (1, 2)  # an alarm stays one; else the status says that something went wrong
         assert ran.err.startswith("warning: not saved: store: ")
         assert ran.err.count("\n") == 1
-        assert "Kept" not in ran.out
+        assert "Saved" not in ran.out
     assert cli("evaluate", "--example", ATTACK, "--store", "notes.txt", "--json").status == 1
     assert cli("evaluate", "hello", "--store", "notes.txt").status == 2
     (folder / "few.txt").write_text("hello\n" * 3)
     few = cli("evaluate", "--batch", "few.txt", "--store", "notes.txt", "--quiet")
     assert few.status == 2
     assert "3 prompts: " in few.out
-    assert "Kept" not in few.out
+    assert "Saved" not in few.out
     (warning,) = few.err.splitlines()
     assert warning.startswith("warning: not saved (3 times): store: ")
 

@@ -152,3 +152,23 @@ async def test_the_marked_words_are_those_of_the_pattern_that_the_sentence_names
     assert result.reason.pattern_type == "polite_extraction", "the deciding voice names another type"
     assert "an earlier conversation" in sentence_of(result)
     assert excerpt_of(result).marked == "As we agreed yesterday"
+
+
+async def test_an_excerpt_begins_and_ends_with_whole_words() -> None:
+    seen = [pattern("temporal_inconsistency", "As we agreed yesterday")]
+    around = "incomprehensibilities " * 12
+    prompt = MultiNeutrosophicPrompt(user=f"{around}As we agreed yesterday, {around}", turns=())
+    lines = {name: [says(0.9, patterns_observed=seen)] * 3 for name in "abc"}
+    config = circle(*lines, model_characteristics=CHARACTERISTICS)
+    excerpt = excerpt_of(await fire_circle_evaluate(prompt, config, caller=Script(lines)))
+    assert set(excerpt.before.removeprefix("…").split()) == {"incomprehensibilities"}
+    assert set(excerpt.after.removeprefix(",").removesuffix("…").split()) == {"incomprehensibilities"}
+
+
+async def test_an_alarm_that_shows_no_words_does_not_speak_of_marked_words() -> None:
+    lines = {name: [0.9, 0.9, 0.9] for name in "abc"}
+    config = circle(*lines, model_characteristics=CHARACTERISTICS)
+    alarmed = await fire_circle_evaluate(PROMPT, config, caller=Script(lines))
+    assert not excerpt_of(alarmed).marked
+    assert "shows no words" in sentence_of(alarmed)
+    assert "marked" not in sentence_of(alarmed)

@@ -23,7 +23,7 @@ OTHERWISE = {
     "with --verbose": "below",
     "run it again, or with --set failure_mode=strict,": "convene it again",
     "with --set reserves=A,B": "with `firecircle evaluate --set reserves=A,B`",
-    "with --turn or --turns": "told which it is,",
+    "with --turns, or --turn 1 if nothing did,": "told which turn it is,",
     "name --models": "name other voices",
 }
 """What a reader of a page does instead of giving an option."""

@@ -366,8 +366,11 @@ class Dialogue:
         )
         if blind:
             message += f". Lost lenses: {', '.join(blind)}"
+        alike: dict[tuple[str, int], list[str]] = {}
+        for loss in losses:
+            alike.setdefault((loss.message, loss.round_number), []).append(loss.model)
         causes = "; ".join(
-            f"{loss.message} in voice {loss.model}, round {loss.round_number}" for loss in losses
+            f"{told} in voice {', '.join(models)}, round {number}" for (told, number), models in alike.items()
         )
         self._abort(QuorumError, f"{message}. {causes}" if causes else message, number=page.number)
 

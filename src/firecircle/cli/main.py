@@ -108,7 +108,7 @@ COMMANDS: Mapping[str, Entry] = {
     ),
     "lab": Entry(
         "lab.command",
-        "Run experiments, and whether the dialogue pays.",
+        "Run experiments; measure whether the dialogue pays.",
         ("init", "run", "report", "study", "votes"),
     ),
     "local": Entry("local", "Fetch and list language models of this machine.", ("fetch",)),

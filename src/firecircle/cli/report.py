@@ -59,7 +59,7 @@ OPTIONS = Ways(
     read_reasons="with --verbose",
     ask_again="run it again, or with --set failure_mode=strict,",
     name_reserves="with --set reserves=A,B",
-    tell_turn="with --turn or --turns",
+    tell_turn="with --turns, or --turn 1 if nothing did,",
     name_voices="name --models",
 )
 NOBODY: Mapping[str, str] = {}
@@ -286,7 +286,7 @@ def _where_saved(kept_as: str | None) -> Iterator[Section]:
     """How to find it again."""
     if kept_as is not None:
         name = printable_line(short_id(kept_as))
-        yield from section("Kept", [f"as {name}: firecircle circles show {name}"])
+        yield from section("Saved", [f"as {name}: firecircle circles show {name}"])
 
 
 def transcript(result: FireCircleResult) -> Iterator[Section]:

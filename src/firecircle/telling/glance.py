@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -49,11 +50,22 @@ def excerpt_of(result: FireCircleResult) -> Excerpt:
         more = "…" if len(layer.text) > LONGEST_OPENING else ""
         return Excerpt(layer.name, layer.text[:LONGEST_OPENING] + more, "", "")
     text = _text(result, place.layer)
-    start, end = max(0, place.start - AROUND), min(len(text), place.end + AROUND)
+    start, end = _whole_words(text, place.start, place.end)
     marked = text[place.start : place.end]
     cut = f"{marked[:LONGEST_MARK]}…" if len(marked) > LONGEST_MARK else marked
     before = ("…" if start else "") + text[start : place.start]
     return Excerpt(place.layer, before, cut, text[place.end : end] + ("…" if end < len(text) else ""))
+
+
+def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:
+    """Some words more on both sides; a word is cut only where it is longer than that."""
+    first, last = max(0, start - AROUND), min(len(text), end + AROUND)
+    before, after = text[first:start], text[end:last]
+    if first and not text[first - 1].isspace() and (gap := re.search(r"\s", before)):
+        first += gap.end()
+    if last < len(text) and not text[last].isspace() and (gap := re.search(r"\s\S*$", after)):
+        last = end + gap.start()
+    return first, last
 
 
 def _text(result: FireCircleResult, layer: LayerName) -> str:
@@ -80,6 +92,8 @@ def sentence_of(result: FireCircleResult) -> str:
     voices = f"{headline.reached} of {counted(headline.active, 'voice')} raised the alarm."
     pattern = deciding_pattern(result)
     known = known_type(pattern.pattern_type) if pattern else None
+    if next(deciding_quotes(result), None) is None:
+        return f"A voice sees manipulation, but shows no words of the prompt. {voices}"
     if known is None:
         return f"The marked words try to manipulate the assistant. {voices}"
     return f"The marked words {known.does}. {voices}"

@@ -231,7 +231,7 @@ def next_step(result: FireCircleResult, ways: Ways) -> str:
     if result.failures and not result.substitutions:
         return f"voices were lost: name reserves {ways.name_reserves} and run it again"
     if result.circumstances.turn_number is None:
-        return f"the turn is unknown: {ways.tell_turn} the voices can check what is said of earlier turns"
+        return f"what came before is unknown: {ways.tell_turn} the voices can check claims about it"
     if all(map(is_embedded, result.active_models)):
         return f"for an opinion beyond built-in lenses set a provider's key or {ways.name_voices}"
     return ""

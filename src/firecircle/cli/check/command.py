@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def check(
     paths: Annotated[
-        list[str] | None, typer.Argument(metavar="PATH…", help="Files and folders. Default: this folder.")
+        list[str] | None, typer.Argument(metavar="PATH", help="Files and folders. Default: this folder.")
     ] = None,
     as_kind: Annotated[
         Literal["system", "skill", "document", "user"] | None,

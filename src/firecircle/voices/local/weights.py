@@ -399,7 +399,8 @@ def _install(shipped: Shipped) -> Path:
         command = [*install_command(), "--require-hashes", "-r", str(pinned)]
         installed = run_installer(command)
     if installed.returncode:
-        raise ConfigError(None, f"{shipped.package} could not be installed: {last_line(installed)}")
+        told = f"{shipped.package} could not be installed: {last_line(installed)}"
+        raise ConfigError(None, told, "check that the package registry can be reached")
     if (path := _find_installed(shipped)) is None:
         raise ConfigError(
             None, f"{shipped.package} is installed but has no {shipped.suffix} file", "install it again"

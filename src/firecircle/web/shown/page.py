@@ -44,7 +44,7 @@ ON_THE_PAGE = Ways(
     read_reasons="below",
     ask_again="convene it again",
     name_reserves="with `firecircle evaluate --set reserves=A,B`",
-    tell_turn="told which it is,",
+    tell_turn="told which turn it is,",
     name_voices="name other voices",
 )
 
