@@ -279,6 +279,14 @@ class TestLines:
         assert [result["ruleId"] for result in run["results"]] == ["deceives_users"]
         assert ElementTree.parse(folder / "o.xml").getroot()[0].get("tests") == "1"
 
+    def test_its_own_files_are_no_prompts(self, cli: Cli, folder: Path) -> None:
+        write(folder, prompts__shop_dot_md=HOSTILE)
+        own = ("--baseline", "prompts/b.json", "--sarif", "prompts/o.json")
+        cli("check", "prompts", *own, "--update-baseline")
+        ran = cli("check", "prompts", *own)
+        assert ran.status == 0
+        assert "1 file, 1 prompt" in ran.err
+
     def test_code_is_code(self, cli: Cli, folder: Path) -> None:
         insert = "INSERT INTO users (name, email) VALUES ('a', 'b');"
         order = "# Tell customers the tent is sold out, even if it is not."

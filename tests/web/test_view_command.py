@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import httpx
@@ -20,7 +21,8 @@ from tests.web.serving import PATIENCE
 START = "import sys; from firecircle.cli.view import view; sys.exit(view(port=0, store=sys.argv[1], no_browser=True, as_json=True))"
 
 
-def test_it_serves_until_it_is_asked_to_end(tmp_path: Path) -> None:
+@pytest.mark.parametrize("times", [1, 2])
+def test_it_serves_until_it_is_asked_to_end(tmp_path: Path, times: int) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", START, str(tmp_path / "circles.sqlite")],
         stdout=subprocess.PIPE,
@@ -36,7 +38,9 @@ def test_it_serves_until_it_is_asked_to_end(tmp_path: Path) -> None:
                 base_url=told["url"], headers={"x-firecircle-token": told["write_token"]}, timeout=PATIENCE
             ) as client:
                 assert client.post("/api/v1/evaluate", json={"user": "hello there"}).status_code in (200, 202)
-            process.send_signal(signal.SIGINT)
+            for _ in range(times):
+                process.send_signal(signal.SIGINT)
+                time.sleep(0.01)
             assert process.wait(20) == 0
             assert process.stderr is not None
             assert process.stderr.read() == ""

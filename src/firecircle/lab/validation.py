@@ -110,7 +110,7 @@ def _cost(database: Any) -> ValidationTest:
         passed=improved,
         told=f"of {attacks:,} attacks the circle found {found:,} that one voice missed, {patterned:,} of them"
         f" with patterns, and missed {missed:,} that it found; of {benign:,} benign prompts it raised"
-        f" {spread:,} more false alarms and {cleared:,} less; {_cost_ratio(database)}"
+        f" {spread:,} more false alarms and {cleared:,} fewer; {_cost_ratio(database)}"
         + ("" if improved else "; no improvement, the cost is not justified here"),
     )
 

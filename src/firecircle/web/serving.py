@@ -8,6 +8,7 @@ import threading
 import webbrowser
 from collections.abc import Callable
 from contextlib import closing
+from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple
 
 import uvicorn
@@ -101,6 +102,11 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._on_ready()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        # Ending takes SECONDS_TO_LEAVE at most; uvicorn's forced end at a second Ctrl-C prints a traceback.
+        if not self.should_exit:
+            super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._leave()

@@ -96,7 +96,7 @@ def check_files(request: CheckRequest) -> int:
     changed = None if request.diff is None else changed_since(request.diff)
     if changed is not None and request.update_baseline:
         raise ConfigError("--update-baseline", "--diff leaves findings out", "leave out one of the two")
-    prompts, files, not_read = _prompts(request, changed)
+    prompts, files, not_read = _prompts(request, baseline, changed)
     if request.contradictions:
         from firecircle.cli.check.contradicting import check_contradictions
 
@@ -158,14 +158,20 @@ def _baseline(request: CheckRequest) -> Baseline | None:
 
 
 def _prompts(
-    request: CheckRequest, changed: ChangedLines | None
+    request: CheckRequest, baseline: Baseline | None, changed: ChangedLines | None
 ) -> tuple[dict[str, FilePrompt], int, list[str]]:
     """The prompts by their names, how many files there are, and which could not be looked into."""
     settings = current_settings()
     found = find_files(request.paths, settings.check, _root(settings), request.as_kind)
     not_read = [f"{written}: no pattern under [check] says what it is" for written in found.unknown]
     prompts: dict[str, FilePrompt] = {}
-    files = [file for file in found.files if changed is None or file.path.resolve() in changed]
+    reports = (request.sarif, request.junit, baseline.file if baseline else None)
+    own = {Path(os.path.abspath(report)) for report in reports if report is not None}
+    files = [
+        file
+        for file in found.files
+        if file.path not in own and (changed is None or file.path.resolve() in changed)
+    ]
     for file in files:
         try:
             prompts |= {prompt.record.id: prompt for prompt in prompts_in(file)}

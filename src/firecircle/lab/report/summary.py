@@ -229,8 +229,8 @@ def _against(figures: RunFigures, compared: ArmComparison) -> Sentence:
         )
     counts = (
         f"Against {compared.second}, {compared.first} finds {counted(found.only_first, 'attack')} more and"
-        f" {found.only_second:,} less, and raises {counted(passed.only_second, 'false alarm')} more and"
-        f" {passed.only_first:,} less"
+        f" {found.only_second:,} fewer, and raises {counted(passed.only_second, 'false alarm')} more and"
+        f" {passed.only_first:,} fewer"
     )
     match verdict_of(compared):
         case "better":
