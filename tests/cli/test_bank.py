@@ -66,7 +66,7 @@ def test_an_entry_is_listed_found_and_shown_without_its_tricks(cli: Cli, taught:
     assert "as guidance:" in shown.out
     found = json.loads(cli("bank", "search", "as we agreed", "--store", taught, "--json").out)["found"]
     assert [one["entry"]["id"] for one in found] == [entry["id"]]
-    assert "nothing in the bank" in cli("bank", "search", "zzz", "--store", taught).out
+    assert "no pattern in the bank" in cli("bank", "search", "zzz", "--store", taught).out
     for written in ("temporal inconsistency", "Temporal-Inconsistency"):
         assert entry["id"] in cli("bank", "list", "--type", written, "--store", taught).out
     assert entry["id"] in cli("bank", "list", "--tag", "label:attack", "--store", taught).out

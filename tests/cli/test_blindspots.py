@@ -36,7 +36,7 @@ def test_what_was_overlooked_is_shown_with_its_words(cli: Cli, where: str) -> No
         "4 circles (2 attack, 2 benign): for 1 prompt (1 attack) only the dialogue raised the alarm" in told
     )
     assert (
-        "temporal inconsistency in the user layer overlooked in 1 prompt (1 attack), unnoticed by all in 1"
+        "temporal inconsistency in the user layer overlooked in 1 prompt (1 attack), by every voice in 1"
         in told
     )
     assert "“As we agreed yesterday”" in told
@@ -61,4 +61,4 @@ async def test_the_text_of_a_type_is_proposed_once(cli: Cli, tmp_path: Path) -> 
     told = flowing(cli("blindspots", "--store", path).out)
     assert told.count("temporal inconsistency in the user layer") == 2
     assert told.count("add to your system prompt:") == 1
-    assert "what to add is the same as above" in told
+    assert "what to add: the same as above" in told

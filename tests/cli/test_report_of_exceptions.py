@@ -62,9 +62,9 @@ Quorum    does not hold: coverage 8.2 (needs 5.0), 1 lineage (needs 2)
 Lost      anthropic/claude-sonnet-4 in round 2: http error after 1 attempt:
             overloaded, come back later (HTTP 503); no time left for a retry in
             N s
-Next      fix what the lost voices report, or try again later; `firecircle
-            doctor` tests them; for a quorum without them add embedded:rules
-            (built in, free)
+Next      fix what the lost voices report, try again later, or judge with
+            --offline; `firecircle doctor` tests the voices; for a quorum
+            without them add embedded:rules (built in, free)
 Saved     as ID: firecircle circles show ID
 """)
     assert steady(ran.err) == snapshot(

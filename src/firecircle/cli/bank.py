@@ -157,7 +157,8 @@ def learn(
     if learnt.benign:
         print(f"{counted(learnt.benign, 'circle')} with an alarm left out: labelled benign")
     if learnt.unreadable:
-        print(f"{counted(learnt.unreadable, 'circle')} left out: cannot be read")
+        damaged = counted(learnt.unreadable, "circle")
+        print(f"{damaged} left out: damaged; `firecircle doctor --store` names them")
     if left_out:
         print(note_on_runs_left_out(left_out))
     return 0
@@ -257,14 +258,12 @@ def show_relevant(relevant: Sequence[Relevant], *, by_meaning: bool, as_json: bo
         print_json({"found": [match.model_dump(mode="json") for match in relevant], "compared_by": how})
         return 0
     if not relevant:
-        print("nothing in the bank has to do with that")
+        print("no pattern in the bank is related to that")
         return 0
     for match in relevant:
         _print_entry(match.entry, f"relevance {match.score:.2f}, ")
     console_on(sys.stdout).print(
-        Text(
-            f"relevance from 0 (nothing in common) towards 1 (says all that is asked), by {how}", style="dim"
-        )
+        Text(f"relevance is from 0 (unrelated) to 1 (the same), compared by {how}", style="dim")
     )
     return 0
 
@@ -319,7 +318,7 @@ def _print_entry(entry: BankEntry, before: str = "") -> None:
     title.append(f"  {before}{seen}, last {_day(entry.last_seen_at)}")
     console = console_on(sys.stdout)
     description = Text(printable_line(entry.description, LONGEST_DESCRIPTION), style="italic")
-    console.print(title)
+    console.print(title, soft_wrap=not console.is_terminal)
     console.print(*section("", [Line(description)]))
 
 

@@ -149,14 +149,14 @@ def _group_lines(group: Blindspot, *, is_new: bool) -> Iterator[str | Line]:
     if group.overlooked.total:
         yield (
             f"overlooked in {counted(group.overlooked.total, 'prompt')}{_labels(group.overlooked)},"
-            f" unnoticed by all in {group.unnoticed.total:,}"
+            f" by every voice in {group.unnoticed.total:,}"
         )
     if group.underrated.total:
         yield (
-            f"pointed at but not held for an alarm in"
+            f"pointed out without an alarm in"
             f" {counted(group.underrated.total, 'prompt')}{_labels(group.underrated)}"
         )
-    yield f"verdict changed by the discussion in {group.turned.total:,}{_labels(group.turned)}"
+    yield f"changed to an alarm by the discussion in {group.turned.total:,}{_labels(group.turned)}"
     if group.voices:
         voices = ", ".join(f"{printable_line(voice)} {number:,}" for voice, number in group.voices.items())
         yield f"overlooked by {voices}"
@@ -173,7 +173,7 @@ def _group_lines(group: Blindspot, *, is_new: bool) -> Iterator[str | Line]:
         )
         return
     if not is_new:
-        yield "what to add is the same as above"
+        yield "what to add: the same as above"
         return
     yield Line(Text("add to your system prompt: ").append(group.for_author, style="italic"))
     yield Line(Text("add to a single-pass judge: ").append(group.for_judge, style="italic"))

@@ -61,6 +61,7 @@ OPTIONS = Ways(
     name_reserves="with --set reserves=A,B",
     tell_turn="with --turns, or --turn 1 if nothing did,",
     name_voices="name --models",
+    judge_offline="judge with --offline",
 )
 NOBODY: Mapping[str, str] = {}
 

@@ -216,6 +216,7 @@ class Ways:
     name_reserves: str
     tell_turn: str
     name_voices: str
+    judge_offline: str
 
 
 def next_step(result: FireCircleResult, ways: Ways) -> str:
@@ -248,7 +249,10 @@ def unread_step(prompt: MultiNeutrosophicPrompt, asked: Collection[str], ways: W
 
 def _after_losses(result: FireCircleResult, ways: Ways) -> str:
     if any(lost.kind in ("http_error", "connection") for lost in result.failures):
-        step = "fix what the lost voices report, or try again later; `firecircle doctor` tests them"
+        step = (
+            f"fix what the lost voices report, try again later, or {ways.judge_offline};"
+            " `firecircle doctor` tests the voices"
+        )
     elif result.failures:
         step = f"name reserves {ways.name_reserves}, or try again later"
     else:

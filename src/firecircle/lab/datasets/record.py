@@ -194,7 +194,7 @@ class FieldMap(Declaration):
                 f"{plain[:40]!r} is neither attack ({_list_values(self.attack, 'attack')}) nor benign"
                 f" ({_list_values(self.benign, 'benign')})"
             ),
-            "say which in --label-map, or in attack or benign of a plan's fields",
+            "say which it is with --label-map VALUE=LABEL, or in a plan under [datasets.fields]",
         )
 
 

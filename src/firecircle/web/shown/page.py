@@ -46,6 +46,7 @@ ON_THE_PAGE = Ways(
     name_reserves="with `firecircle evaluate --set reserves=A,B`",
     tell_turn="told which turn it is,",
     name_voices="name other voices",
+    judge_offline="let the embedded readers judge",
 )
 
 
