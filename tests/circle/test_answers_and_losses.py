@@ -160,7 +160,7 @@ async def _returns_three(model: str, messages: list[dict[str, str]]) -> Any:
 @pytest.mark.parametrize(
     ("caller", "cause"),
     [
-        (_raises, "ValueError: boom in voice a, round 1"),
+        (_raises, "ValueError: boom in voices a, b, round 1"),
         (_returns_a_dict, "TypeError: the caller must return text"),
         (_returns_three, "TypeError: the caller must return text"),
     ],

@@ -211,7 +211,7 @@ async def test_a_cause_that_several_voices_share_is_told_once() -> None:
     with pytest.raises(QuorumError) as caught:
         await fire_circle_evaluate(PROMPT, diverse("time", "layers", "weak"), caller=script)
     assert str(caught.value).count(str(GONE)) == 1
-    assert "in voice time, layers, round 1" in str(caught.value)
+    assert "in voices time, layers, round 1" in str(caught.value)
 
 
 async def test_losing_a_voice_whose_lenses_others_share_does_not_abort() -> None:

@@ -95,8 +95,8 @@ def test_it_is_told_in_the_words_of_evaluate(cli: Cli, hosted: Host, folder: Pat
 
 
 def _told(output: str) -> list[str]:
-    """The dialogue and the report on it, up to where a circle that sat now says that it is kept."""
-    told = steady(output[output.index("circle: ") :]).partition("\nKept ")[0]
+    """The dialogue and the report on it, up to where a circle that ran now says that it is saved."""
+    told = steady(output[output.index("circle: ") :]).partition("\nSaved ")[0]
     return in_order(told).splitlines()
 
 

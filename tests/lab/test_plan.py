@@ -59,7 +59,7 @@ def test_a_mistake_is_one_line_that_names_its_place(text: str, words: list[str])
         ("max_rounds = 9\n", "[arms.circle] max_rounds"),
         ("colour = 1\n", "[arms.circle] colour: no such field"),
         ('models = ["embedded:time"]\n', "[arms.circle]"),
-        ('models = ["nobody/knows", "embedded:ngrams"]\n', "lacks valid quorum"),
+        ('models = ["nobody/knows", "somebody/knows"]\n', "lacks valid quorum"),
     ],
 )
 def test_a_setting_that_no_circle_can_have_is_told_with_its_arm(settings: str, words: str) -> None:

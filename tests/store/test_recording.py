@@ -102,7 +102,7 @@ async def test_one_that_is_gone_nevertheless_stays_away_and_disturbs_nobody(stor
     other = asyncio.create_task(
         fire_circle_evaluate(PROMPT, config, caller=longer, store=store, label="other")
     )
-    with pytest.warns(NotKeptWarning, match="deleted from the store while it sat"):
+    with pytest.warns(NotKeptWarning, match="deleted from the store while it ran"):
         assert (await judging).consensus
     result = await other
     (kept,) = store.circles.find().circles

@@ -370,7 +370,8 @@ class Dialogue:
         for loss in losses:
             alike.setdefault((loss.message, loss.round_number), []).append(loss.model)
         causes = "; ".join(
-            f"{told} in voice {', '.join(models)}, round {number}" for (told, number), models in alike.items()
+            f"{told} in voice{'s' if len(models) > 1 else ''} {', '.join(models)}, round {number}"
+            for (told, number), models in alike.items()
         )
         self._abort(QuorumError, f"{message}. {causes}" if causes else message, number=page.number)
 

@@ -214,6 +214,15 @@ def test_a_few_quoted_words_are_not_louder_than_where_they_stand() -> None:
         assert reader.reread(reading, "user", start, start + len(words)).strength <= loudest
 
 
+@pytest.mark.parametrize("words", ["hello", "Unfiltered!", "DAN mode", "(no worries)"])
+def test_a_word_or_two_hardly_alarm_a_learned_reader(words: str) -> None:
+    prompt = MultiNeutrosophicPrompt(user=words)
+    strength = in_its_prompt(read_prompt(prompt), "role_confusion", 0.9, ("user", 0, len(words)))
+    assert strength < 0.5
+    longer = MultiNeutrosophicPrompt(user=f"{words} from now on")
+    assert in_its_prompt(read_prompt(longer), "role_confusion", 0.9, ("user", 0, len(words))) > 0.8
+
+
 @pytest.mark.parametrize("kind", ["temporal_inconsistency", "fabricated_progression"])
 def test_a_claim_is_compared_with_the_known_turns(kind: str) -> None:
     said = "You told me the ferry leaves at nine from the south pier."

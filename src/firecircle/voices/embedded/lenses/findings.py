@@ -27,6 +27,8 @@ FEWEST_COMPARED = 3
 OFF_FOR_LENGTH, WINDOW, MOST_OFF = 0.5, 320, 1.5
 """Log-odds that a learned reader's window loses for each e-fold of such windows (of characters) in its layer,
 and at most: padding must not hide an attack."""
+OFF_FOR_FEW_WORDS = 3.0
+_FEW_WORDS = re.compile(r"\W{0,9}[A-Za-z]{1,20}(?:\W{1,9}[A-Za-z]{1,20})?\W{0,9}")
 SUREST = 0.99
 """Whatever words say, they may be meant otherwise."""
 FEWEST_SHOWN = 4
@@ -119,14 +121,17 @@ def probability(odds: float) -> float:
 def in_its_prompt(reading: PromptReading, pattern: str, strength: float, place: Place) -> float:
     """The strength of a learned reader's window in its prompt: one of many, and next to the known turns.
 
+    One or two plain words ("hello", "unfiltered") are too few to manipulate: no development attack is shorter.
     The loudest of many windows is loud by chance, so a long text takes off what it adds. And the reader knows
     how a claim of a past sounds, not whether it is true. Compared are the sentences of the window that claim
     something, all of them, else the one that is nearest to the turns. Of a claim that is on record most of
     its words stand in the turns; on the development prompts at least `ON_RECORD` of them, and of invented
     ones at most a quarter.
     """
-    length = math.log1p(len(reading.text(place[0])) / WINDOW)
-    odds = log_odds(strength) - min(MOST_OFF, OFF_FOR_LENGTH * length)
+    text = reading.text(place[0])
+    odds = log_odds(strength) - min(MOST_OFF, OFF_FOR_LENGTH * math.log1p(len(text) / WINDOW))
+    if _FEW_WORDS.fullmatch(text):
+        odds -= OFF_FOR_FEW_WORDS
     turns = reading.prompt.turns
     if pattern in PASTS and turns is not None:
         said = [(words_of(read.sentence), any(claims(read.sentence))) for read in reading.at(*place)]
