@@ -121,7 +121,7 @@ def probability(odds: float) -> float:
 def in_its_prompt(reading: PromptReading, pattern: str, strength: float, place: Place) -> float:
     """The strength of a learned reader's window in its prompt: one of many, and next to the known turns.
 
-    One or two plain words ("hello", "unfiltered") are too few to manipulate: no development attack is shorter.
+    One or two plain words ("hello", "unfiltered") are too few to manipulate: no development attack is one.
     The loudest of many windows is loud by chance, so a long text takes off what it adds. And the reader knows
     how a claim of a past sounds, not whether it is true. Compared are the sentences of the window that claim
     something, all of them, else the one that is nearest to the turns. Of a claim that is on record most of
