@@ -12,7 +12,7 @@ import pytest
 from firecircle.names import EMBEDDED_MODELS, embedded_models, is_embedded
 from firecircle.request import default_models
 from firecircle.voices.hosted.providers import PROVIDERS
-from tests.cli.running import Ran, endpoint
+from tests.cli.running import Ran, endpoint, flowing
 from tests.loopback import (
     VERDICT,
     Answer,
@@ -213,4 +213,4 @@ def test_a_quorum_that_breaks_names_the_readers_that_would_help(cli: Cli, serve:
     assert "for a quorum without them" not in ran.out
     server._script = lambda request: judged(request) if request.model != "gpt-5.2" else failure(404, "gone")
     ran = cli("evaluate", *PROMPT, "--models", "openai:gpt-5.2,embedded:ngrams", "--max-tokens", "500")
-    assert "for a quorum without them add embedded:" in ran.out
+    assert "for a quorum without them add embedded:" in flowing(ran.out)
